@@ -1,11 +1,13 @@
 """Served pages, people with browsers, and a message with a link about a call that waits."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import people
 import pytest
 from doors.browser import Shared
 from inbox.linked import Message, new_message
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked
 from inbox.windows import Windows
@@ -52,9 +54,23 @@ def admin(visit: Callable[..., Visitor]) -> Visitor:
 
 
 @pytest.fixture
-def plain(visit: Callable[..., Visitor]) -> Visitor:
+def visit_without_scripts(api: str, stage: Stage) -> Iterator[Callable[..., Plain]]:
+    """`visit_without_scripts(role)`: a person of the stage's workspace whose browser runs no scripts."""
+    count = iter(range(99))
+    with ExitStack() as clients:
+
+        def enter(role: Role = "admin", *, somebody: people.Somebody | None = None) -> Plain:
+            number = next(count)
+            who = somebody or people.member(stage, role, email=f"{role}{number}@example.com")
+            return Plain(clients.enter_context(who.client(api)), who)
+
+        yield enter
+
+
+@pytest.fixture
+def plain(visit_without_scripts: Callable[..., Plain]) -> Plain:
     """An admin whose browser runs no scripts."""
-    return visit("admin", java_script_enabled=False)
+    return visit_without_scripts("admin")
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """A card says what is at stake, why, what was decided before and what has changed; its answers are in view; it follows its call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import people
 import pytest
 from inbox.accessibility import check, check_width
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, unknown_outcome
 from own_database import Clock
@@ -22,13 +24,14 @@ LONG = "\n".join(f"echo {number}" for number in range(200))
 QUESTIONS = {"who": {"message": "For whom?", "schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
 
 
-def test_the_facts_stand_in_the_order_in_which_people_judge(plain: Visitor, stage: Stage) -> None:
+def test_the_facts_stand_in_the_order_in_which_people_judge(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage, say("It is green, so I push."), call(command="git push", working_directory="src"), text="Release it.")
     for branch in ("main", "release"):
         with transaction(stage.workspace_id) as db:
             Evidence.keep(db, approval.id, approval.session_id, {"directory": "src", "branch": branch})
     plain.open(f"/inbox/approvals/{approval.id}")
-    text = plain.page.locator("article").inner_text()
+    plain.page.fold()
+    text = plain.page.one("article").text
     facts = ["wants to run", "first time for this agent", "the branch was main; it is release now", "git push", "It is green"]
     facts += ["Release it.", "The call runs once", "The agent is told", "the call is denied"]
     places = [text.find(fact) for fact in facts]
@@ -75,52 +78,54 @@ def test_a_decided_card_follows_its_call(admin: Visitor, stage: Stage, clock: Cl
     expect(admin.page.locator("#evidence")).to_contain_text("ls -l")
 
 
-def test_the_input_that_another_voter_edited_is_shown_as_a_diff(visit: Any, stage: Stage) -> None:
-    ben, anna, dev = visit("admin"), visit("admin"), people.member(stage, "developer")
+def test_the_input_that_another_voter_edited_is_shown_as_a_diff(
+    plain: Plain, visit_without_scripts: Callable[..., Plain], stage: Stage
+) -> None:
+    ben, dev = visit_without_scripts("admin"), people.member(stage, "developer")
     by_dev = {"on_behalf_of": f"user:{dev.person_id}", "approval": {"four_eyes": True}}
     [approval] = asked(stage, call(command="make release"), **by_dev)
     vote(stage, ben.somebody, approval, "allow", updated_input={"command": "make release DRY_RUN=1"})
-    anna.open(f"/inbox/approvals/{approval.id}")
-    change = anna.page.get_by_role("region", name="What a person changed")
-    expect(change.locator("tr.del")).to_contain_text("make release")
-    expect(change.locator("tr.add")).to_contain_text("make release DRY_RUN=1")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    change = plain.page.one("section", name="What a person changed")
+    assert "make release" in change.one("tr.del")
+    assert "make release DRY_RUN=1" in change.one("tr.add")
 
 
-def test_a_tool_has_its_name_for_people_and_its_arguments_their_titles(plain: Visitor, stage: Stage) -> None:
+def test_a_tool_has_its_name_for_people_and_its_arguments_their_titles(plain: Plain, stage: Stage) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "title": "Amount in cents"}, "note": {"type": "string"}}}
     toolset.announce({"orders": [entry("refund_order", input_schema=schema)]})
     [approval] = asked(stage, call("mcp__shop__refund_order", n=5, note=""), servers={"shop": "assent:orders"})
     plain.open(f"/inbox/approvals/{approval.id}")
-    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Agent wants to run refund order of shop")
-    expect(plain.page.locator("#evidence")).to_contain_text("Amount in cents n")
-    expect(plain.page.locator("#evidence")).to_contain_text('Empty: note ""')
+    assert plain.page.one("h1").text == "Agent wants to run refund order of shop"
+    assert "Amount in cents n" in plain.page.one("#evidence")
+    assert 'Empty: note ""' in plain.page.one("#evidence")
 
 
-def test_a_person_is_told_what_silence_does_and_that_the_deadline_moved(admin: Visitor, stage: Stage) -> None:
+def test_a_person_is_told_what_silence_does_and_that_the_deadline_moved(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.locator("#deadline")).to_contain_text("If nobody decides, the call is denied. 23 hours left")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "If nobody decides, the call is denied. 23 hours left" in plain.page.one("#deadline")
     assert stage.get(Approval, approval.id).status == "pending"
 
 
-def test_a_person_sees_a_change_of_the_input_before_it_runs(plain: Visitor, stage: Stage) -> None:
+def test_a_person_sees_a_change_of_the_input_before_it_runs(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage, call(command="make release\nmake notes"))
     plain.open(f"/inbox/approvals/{approval.id}/edit")
-    plain.page.get_by_label("command").fill("make release\nmake notes DRAFT=1")
-    plain.button("Show the change").click()
-    change = plain.page.get_by_role("region", name="Your change")
-    expect(change.locator("tr.add")).to_contain_text("make notes DRAFT=1")
-    expect(change.locator("tr.del")).to_have_count(1)
+    plain.fill("command", "make release\nmake notes DRAFT=1")
+    plain.press("Show the change")
+    change = plain.page.one("section", name="Your change")
+    assert "make notes DRAFT=1" in change.one("tr.add")
+    assert len(change.all("tr.del")) == 1
     assert stage.get(Approval, approval.id).status == "pending"
-    plain.button("Allow once with this input").click()
+    plain.press("Allow once with this input")
     assert stage.get(Approval, approval.id).decided_shown or stage.get(Approval, approval.id).status == "allowed"
 
 
-def test_each_command_of_a_line_has_its_pattern_and_a_doubtful_line_says_why_it_has_none(plain: Visitor, stage: Stage) -> None:
+def test_each_command_of_a_line_has_its_pattern_and_a_doubtful_line_says_why_it_has_none(plain: Plain, stage: Stage) -> None:
     certain, doubtful = asked(stage, call(command="npm ci && npm run build -- --fast"), call(command="make && git push"))
     plain.open(f"/inbox/approvals/{certain.id}/always")
-    patterns = [each.input_value() for each in plain.page.locator("input[name=match][type=radio]").all()]
+    patterns = [field.get("value") for field in plain.page.all("input[name=match][type=radio]")]
     assert patterns == ["each", "exact", "tool"]
-    expect(plain.page.get_by_text("This line runs 2 commands.")).to_be_visible()
+    assert "This line runs 2 commands." in plain.page.one("main")
     plain.open(f"/inbox/approvals/{doubtful.id}/always")
-    expect(plain.page.get_by_text("No pattern of commands covers this line")).to_contain_text("use git in a call of its own")
+    assert "use git in a call of its own" in plain.page.one("p", "No pattern of commands covers this line")

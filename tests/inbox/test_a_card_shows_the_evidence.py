@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import people
-from inbox.visitor import Visitor
+from inbox.plain import Plain
 from inbox.waiting import asked, status
-from playwright.sync_api import expect
 from rows.stage import Stage, call, entry
 
 from models.database.transactions import transaction
@@ -14,93 +13,93 @@ from models.session.approval.evidence import Evidence
 from models.workspace import toolset
 
 
-def test_a_server_s_own_claims_are_marked_as_claims(admin: Visitor, stage: Stage) -> None:
+def test_a_server_s_own_claims_are_marked_as_claims(plain: Plain, stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund", annotations={"destructiveHint": False, "title": "Harmless"})]})
     [approval] = asked(stage, call("mcp__shop__refund", n=5), servers={"shop": "assent:orders"})
-    admin.open(f"/inbox/approvals/{approval.id}")
-    claims = admin.page.locator("section", has_text="Claims of the tool's own server, not verified")
-    expect(claims).to_contain_text("Harmless")
-    expect(admin.page.locator("#evidence")).not_to_contain_text("Harmless")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "Harmless" in plain.page.one("section", "Claims of the tool's own server, not verified")
+    assert "Harmless" not in plain.page.one("#evidence")
 
 
-def test_a_card_shows_the_directory_that_the_call_names(admin: Visitor, stage: Stage) -> None:
+def test_a_card_shows_the_directory_that_the_call_names(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage, call(command="git status", working_directory="src/\u202eapp"))
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.locator("#evidence header").first).to_have_text("In src/<U+202E>app")
-    expect(admin.page.locator("#evidence")).to_contain_text("working_directory")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert plain.page.texts("#evidence header")[0] == "In src/<U+202E>app"
+    assert "working_directory" in plain.page.one("#evidence")
 
 
-def test_an_edit_is_shown_as_a_diff_of_the_file(admin: Visitor, stage: Stage) -> None:
+def test_an_edit_is_shown_as_a_diff_of_the_file(plain: Plain, stage: Stage) -> None:
     edit = call("edit", file_path="src/a.py", old_string="rate = 1", new_string="rate = 2")
     [approval] = asked(stage, edit, edit="always_ask")
-    admin.open(f"/inbox/approvals/{approval.id}")
-    change = admin.page.get_by_role("table", name="The change")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    change = plain.page.one("table", name="The change")
     for css, text in (("del", "rate = 1"), ("add", "rate = 2")):
-        expect(change.locator(f"tr.{css}")).to_contain_text(text)
+        assert text in change.one(f"tr.{css}")
     lines, left_out = hunks("# Rates\nrate = 1\n", "# Rates\nrate = 2\n")
     with transaction(stage.workspace_id) as db:
         Evidence.keep(db, approval.id, approval.session_id, {"hunks": lines, "left_out": left_out})
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(change.locator("tr").first).to_contain_text("# Rates")
-    expect(change.locator("tr.del .old")).to_have_text("2")
-    expect(admin.page.locator("#evidence header")).to_contain_text("src/a.py +1 -1")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    change = plain.page.one("table", name="The change")
+    assert "# Rates" in change.all("tr")[0]
+    assert change.one("tr.del .old").text == "2"
+    assert "src/a.py +1 -1" in plain.page.one("#evidence header")
 
 
-def test_a_card_says_that_it_may_have_been_decided_after_a_backup(admin: Visitor, stage: Stage) -> None:
+def test_a_card_says_that_it_may_have_been_decided_after_a_backup(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage, call(command="git push"))
-    of_row_to_review = admin.page.locator(f'input.partial[value^="{approval.id}"]')
-    admin.open("/inbox")
-    expect(admin.rows).to_have_count(1)
-    expect(of_row_to_review).to_have_count(0)
+    of_row_to_review = f'input.partial[value^="{approval.id}"]'
+    plain.open("/inbox")
+    assert len(plain.rows) == 1
+    assert not plain.page.all(of_row_to_review)
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE approval SET backup_at = '2026-03-01T12:00:00Z' WHERE id = %(id)s", id=approval.id)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.locator(".loud")).to_contain_text("May have been decided after the backup of")
-    expect(admin.button("Allow once")).to_be_enabled()
-    admin.open("/inbox")
-    expect(of_row_to_review).to_have_count(1)
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "May have been decided after the backup of" in plain.page.one(".loud")
+    assert plain.page.all("button:not([disabled])", name="Allow once")
+    plain.open("/inbox")
+    assert len(plain.page.all(of_row_to_review)) == 1
 
 
-def test_a_card_names_earlier_decisions_about_its_tool(admin: Visitor, stage: Stage) -> None:
+def test_a_card_names_earlier_decisions_about_its_tool(plain: Plain, stage: Stage) -> None:
     session_id = stage.session(max_turns=9)
     first, second = asked(stage, call(command="git push"), call(command="git push --tags"), session_id=session_id)
     stage.decide(first, result="deny")
-    admin.open(f"/inbox/approvals/{second.id}")
-    expect(admin.page.locator(".precedent")).to_contain_text("git push: denied 1")
-    admin.unfold("Show them")
-    before = admin.page.get_by_role("region", name="Decided before about bash")
-    expect(before.get_by_role("listitem")).to_have_count(1)
-    expect(before).to_contain_text("git push")
-    expect(before).to_contain_text("Denied by")
+    plain.open(f"/inbox/approvals/{second.id}")
+    assert "git push: denied 1" in plain.page.one(".precedent")
+    before = plain.page.one("section", name="Decided before about bash")
+    [line] = before.all("li")
+    assert "git push" in line
+    assert "Denied by" in line
 
 
-def test_a_quorum_card_counts_votes_and_says_who_may_decide(visit: Callable[..., Visitor], stage: Stage) -> None:
+def test_a_quorum_card_counts_votes_and_says_who_may_decide(visit_without_scripts: Callable[..., Plain], stage: Stage) -> None:
     finance = people.group(stage)
     approval = asked(stage, approval={"approvers": [f"group:{finance}"], "required_approvals": 2})[0]
     anna, ben = (
-        visit("approver", somebody=people.member(stage, email=f"{name}@example.com", groups=[finance]), java_script_enabled=False)
+        visit_without_scripts(somebody=people.member(stage, email=f"{name}@example.com", groups=[finance]))
         for name in ("anna", "ben")
     )
-    outsider = visit("admin")
+    outsider = visit_without_scripts("admin")
     path = f"/inbox/approvals/{approval.id}"
 
     outsider.open(path)
-    expect(outsider.button("Allow once")).to_be_disabled()
-    expect(outsider.page.locator("#why-not")).to_contain_text("You are not one of those who may decide this.")
-    expect(outsider.page.locator("#why-not")).to_contain_text("each of finance")
+    assert not outsider.page.all("button:not([disabled])", name="Allow once")
+    assert "You are not one of those who may decide this." in outsider.page.one("#why-not")
+    assert "each of finance" in outsider.page.one("#why-not")
 
     anna.open(path)
-    anna.button("Allow once").click()
+    anna.press("Allow once")
     anna.open(path)
-    expect(anna.page.locator(".votes")).to_contain_text("1 of 2")
-    expect(anna.page.locator(".votes li").first).to_contain_text("anna allowed")
-    expect(anna.page.locator(".votes .missing")).to_have_text("one more of finance")
-    expect(anna.page.locator(".votes li").last).to_have_text("Bben")
-    expect(anna.button("Allow once")).to_be_disabled()
-    expect(anna.page.locator("#why-not")).to_contain_text("You have voted to allow this. You may still deny.")
-    expect(anna.page.locator("details.deny > summary")).to_be_visible()
+    assert "1 of 2" in anna.page.one(".votes")
+    voted, *_others, asked_too = anna.page.texts(".votes li")
+    assert "anna allowed" in voted
+    assert anna.page.one(".votes .missing").text == "one more of finance"
+    assert asked_too == "Bben"
+    assert not anna.page.all("button:not([disabled])", name="Allow once")
+    assert "You have voted to allow this. You may still deny." in anna.page.one("#why-not")
+    assert anna.page.all("details.deny > summary")
     assert status(stage, approval) == "pending"
 
     ben.open(path)
-    ben.button("Allow once").click()
+    ben.press("Allow once")
     assert status(stage, approval) == "allowed"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from inbox.linked import decided_by
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, status, unknown_outcome
 from playwright.sync_api import expect
@@ -114,108 +115,96 @@ def test_each_answer_is_the_decision_that_its_button_names(admin: Visitor, stage
     assert decided_by(stage, approval).details["shown_sha256"] == approval.input_sha256
 
 
-def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
+def test_an_edited_input_runs_instead(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage)
-    admin.open(f"/inbox/approvals/{approval.id}/edit")
-    admin.page.get_by_label("timeout_ms").fill("soon")
-    admin.button("Allow once with this input").click()
-    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("Write a number")
-    admin.page.get_by_label("timeout_ms").fill("50")
-    admin.page.get_by_label("command").fill("ls -la")
-    admin.button("Allow once with this input").click()
-    expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
+    plain.open(f"/inbox/approvals/{approval.id}/edit")
+    plain.fill("timeout_ms", "soon")
+    plain.press("Allow once with this input")
+    assert "Write a number" in plain.page.one("[id='fault-input.timeout_ms']")
+    plain.fill("timeout_ms", "50")
+    plain.fill("command", "ls -la")
+    plain.press("Allow once with this input")
+    assert "Allowed with another input" in plain.page.one("#decided")
     assert stage.get(CallInput, approval.tool_call_id).input == {"command": "ls -la", "timeout_ms": 50}
 
 
-def test_an_input_is_edited_as_json(admin: Visitor, stage: Stage) -> None:
+def test_an_input_is_edited_as_json(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage)
-    admin.open(f"/inbox/approvals/{approval.id}/edit?as=json")
-    box = admin.page.get_by_label("The whole input")
-    assert box.input_value() == '{\n  "command": "ls -l"\n}'
+    plain.open(f"/inbox/approvals/{approval.id}/edit?as=json")
+    assert plain.page.field("The whole input").value == '{\n  "command": "ls -l"\n}'
     for wrong, why in (
         ('{"command": ', "This is not JSON"),
         ("[1]", "must be a JSON object"),
         ('{"n": 1e400}', "too large"),
         ('{"n": 1}', "schema"),
     ):
-        box.fill(wrong)
-        admin.button("Allow once with this input").click()
-        expect(admin.page.get_by_text(why)).to_be_visible()
-        assert box.input_value() == wrong, "the form keeps the text"
-    box.fill('{"command": "ls -la"}')
-    admin.button("Allow once with this input").click()
-    expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
+        plain.fill("The whole input", wrong)
+        plain.press("Allow once with this input")
+        assert why in plain.page.one("main")
+        assert plain.page.field("The whole input").value == wrong, "the form keeps the text"
+    plain.fill("The whole input", '{"command": "ls -la"}')
+    plain.press("Allow once with this input")
+    assert "Allowed with another input" in plain.page.one("#decided")
 
 
-def test_a_grant_says_what_it_covers_and_how_many_calls_it_releases(admin: Visitor, stage: Stage) -> None:
+def test_a_grant_says_what_it_covers_and_how_many_calls_it_releases(plain: Plain, stage: Stage) -> None:
     first, _other = asked(stage, call(command="git push origin main"), call(command="git push origin dev"))
-    admin.open(f"/inbox/approvals/{first.id}/always")
-    option = admin.page.locator("label").filter(has_text="bash(git push *)")
-    expect(option).to_contain_text("Releases 1 other call that waits in this session, 1 in all sessions")
-    expect(admin.page.locator("label").filter(has_text="only this exact input")).to_contain_text(
-        "No other call that waits is released"
-    )
-    admin.page.get_by_label("A pattern of your own").fill("no pattern(")
-    admin.button("Show what it covers").click()
-    expect(admin.page.get_by_role("alert")).to_contain_text("match")
+    plain.open(f"/inbox/approvals/{first.id}/always")
+    released = "Releases 1 other call that waits in this session, 1 in all sessions"
+    assert released in plain.page.one("label", "bash(git push *)")
+    assert "No other call that waits is released" in plain.page.one("label", "only this exact input")
+    plain.fill("A pattern of your own", "no pattern(")
+    plain.press("Show what it covers")
+    assert "match" in plain.page.one("[role=alert]")
 
 
-def test_a_grant_says_whose_calls_it_covers_before_and_after(admin: Visitor, stage: Stage) -> None:
+def test_a_grant_says_whose_calls_it_covers_before_and_after(plain: Plain, stage: Stage) -> None:
     crew = Crew.begin(stage)
     crew.lead_replies(send("Reader"), send("Writer"))
     for number in (0, 1):
         crew.replies(call(command="ls"), number=number)
     approval = stage.approvals(crew.session_id)[0]
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_role("main")).to_contain_text("Lead › Reader wants to run a shell command")
-    expect(admin.page.get_by_role("main")).to_contain_text("calls of the agent Reader, version 1, in this session")
-    admin.more()
-    admin.page.get_by_role("link", name="Always allow…").click()
-    expect(admin.page.locator("label").filter(has_text="every call of bash")).to_contain_text(
-        "Releases 1 other call of this session"
-    )
-    admin.page.get_by_label("In this session, for all its agents").check()
-    admin.button("Allow this call, and always those").click()
-    expect(admin.page.locator("#decided")).to_contain_text("Allowed")
-    admin.open("/inbox/grants")
-    expect(admin.page.get_by_role("main")).to_contain_text("calls of every agent, with all sub-agents")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "Lead › Reader wants to run a shell command" in plain.page.one("main")
+    assert "calls of the agent Reader, version 1, in this session" in plain.page.one("main")
+    plain.follow("Always allow…")
+    assert "Releases 1 other call of this session" in plain.page.one("label", "every call of bash")
+    plain.check("In this session, for all its agents")
+    plain.press("Allow this call, and always those")
+    assert "Allowed" in plain.page.one("#decided")
+    plain.open("/inbox/grants")
+    assert "calls of every agent, with all sub-agents" in plain.page.one("main")
 
 
-def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
+def test_more_time_moves_the_deadline(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    admin.more()
-    admin.unfold("Extend…")
-    admin.page.get_by_label("The new deadline, from now").select_option("7 days")
-    admin.button("Extend the deadline").click()
-    expect(admin.page.locator("#deadline")).to_contain_text("6 days left")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    plain.fill("The new deadline, from now", "7 days")
+    plain.press("Extend the deadline")
+    assert "6 days left" in plain.page.one("#deadline")
     assert stage.get(Approval, approval.id).expires_at > approval.expires_at
 
 
-UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str, str]] = {
+UNKNOWN: dict[str, tuple[Callable[[Plain], None], str, str]] = {
     "Tell the agent this result": (
-        lambda person: (person.unfold("It took effect…"), person.page.get_by_label("The result").fill("it printed 42"))[1],
+        lambda person: person.fill("The result", "it printed 42"),
         "happened",
         "Confirmed as done by",
     ),
-    "Run again": (
-        lambda person: (person.unfold("Run again…"), person.page.get_by_label("Run it again").check())[1],
-        "rerun",
-        "Sent to run again by",
-    ),
-    "Give up": (lambda person: person.unfold("Give up…"), "give_up", "Given up by"),
+    "Run again": (lambda person: person.check("Run it again"), "rerun", "Sent to run again by"),
+    "Give up": (lambda _: None, "give_up", "Given up by"),
 }
 
 
 @pytest.mark.parametrize("button", UNKNOWN)
-def test_an_unknown_outcome_is_settled(admin: Visitor, stage: Stage, button: str) -> None:
+def test_an_unknown_outcome_is_settled(plain: Plain, stage: Stage, button: str) -> None:
     prepare, outcome, words = UNKNOWN[button]
     approval = unknown_outcome(stage)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_role("heading", level=1)).to_contain_text("nobody knows whether the call took effect")
-    prepare(admin)
-    admin.page.get_by_role("button", name=button, exact=True).click()
-    expect(admin.page.locator("#decided")).to_contain_text(words)
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "nobody knows whether the call took effect" in plain.page.one("h1")
+    prepare(plain)
+    plain.press(button)
+    assert words in plain.page.one("#decided")
     decision = stage.get(Approval, approval.id).decision
     assert decision
     assert decision["outcome"] == outcome
@@ -237,30 +226,29 @@ ASKS = {"who": {"message": "For whom?", "schema": FORM}, "page": {"message": "Si
 
 
 @pytest.mark.parametrize("how", ["Answer", "Decline", "Deny"])
-def test_a_tool_s_question_is_answered_declined_or_denied(admin: Visitor, stage: Stage, how: str) -> None:
+def test_a_tool_s_question_is_answered_declined_or_denied(plain: Plain, stage: Stage, how: str) -> None:
     approval = asks_back(stage, ASKS)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    page = admin.page
-    if how.startswith("Answer"):
-        admin.button(how).click()
-        expect(page.locator("[id='fault-q0.email']")).to_have_text("This is needed.")
-        expect(page.get_by_text("Go there first")).to_be_visible()
-        page.get_by_label("E-mail").fill("a@b.example")
-        page.get_by_label("urgent").select_option("true")
-        page.get_by_label("size").select_option("large")
-        page.get_by_label("wants").select_option("cake")
-        expect(page.get_by_role("link", name="https://bank.example/in")).to_have_attribute("rel", "noopener noreferrer")
-        page.get_by_label("I have been there").check()
-    admin.button(how).click()
-    expect(page.locator("#decided")).to_be_visible()
-    assert status(stage, approval) == ("denied" if how.startswith("Deny") else "answered")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    if how == "Answer":
+        plain.press(how)
+        assert plain.page.one("[id='fault-q0.email']").text == "This is needed."
+        assert "Go there first" in plain.page.one("main")
+        plain.fill("E-mail", "a@b.example")
+        plain.fill("urgent", "true")
+        plain.fill("size", "large")
+        plain.fill("wants", "cake")
+        assert plain.page.one("a", name="https://bank.example/in").get("rel") == "noopener noreferrer"
+        plain.check("I have been there")
+    plain.press(how)
+    assert plain.page.all("#decided")
+    assert status(stage, approval) == ("denied" if how == "Deny" else "answered")
     form = {"email": "a@b.example", "count": 2, "urgent": True, "size": "large", "wants": ["cake"]}
     expected = {
         "Answer": {"who": {"action": "accept", "content": form}, "page": {"action": "accept"}},
         "Decline": {"who": {"action": "decline"}, "page": {"action": "decline"}},
     }
-    assert stage.get(CallInput, approval.tool_call_id).answers == expected.get(how.partition(" ")[0].rstrip(","))
-    admin.open(f"/inbox/approvals/{approval.id}")
+    assert stage.get(CallInput, approval.tool_call_id).answers == expected.get(how)
+    plain.open(f"/inbox/approvals/{approval.id}")
     ending = {"Answer": "Answered by", "Decline": "Declined by", "Deny": "Denied by"}[how]
-    expect(page.locator("#outcome")).to_contain_text(ending)
-    expect(page.get_by_role("region", name="What the tool asked")).to_contain_text("For whom?")
+    assert ending in plain.page.one("#outcome")
+    assert "For whom?" in plain.page.one("section", name="What the tool asked")

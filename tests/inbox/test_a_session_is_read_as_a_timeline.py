@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked
 from own_database import Clock
@@ -31,7 +32,7 @@ def fail_for_good(stage: Stage, session_id: str, clock: Clock) -> None:
         clock.advance(120)
 
 
-def test_a_call_is_one_line_with_who_allowed_it_and_how_it_ended(plain: Visitor, stage: Stage, clock: Clock) -> None:
+def test_a_call_is_one_line_with_who_allowed_it_and_how_it_ended(plain: Plain, stage: Stage, clock: Clock) -> None:
     [approval] = asked(stage, say("It is **time**, see [the log](https://ci.example/1)."), call(command="make release"))
     ben = member(stage, "approver", email="ben@example.com")
     clock.advance(41 * 60)
@@ -44,79 +45,78 @@ def test_a_call_is_one_line_with_who_allowed_it_and_how_it_ended(plain: Visitor,
     clock.advance(3)
     stage.finish_call(held, OUTPUT)
     plain.open(f"/inbox/sessions/{approval.session_id}")
-    conversation = plain.page.locator("#conversation")
-    expect(conversation.locator("strong")).to_have_text("time")
-    expect(conversation.get_by_role("link", name="the log")).to_have_attribute("rel", "noopener noreferrer nofollow")
-    expect(conversation).to_contain_text("(ci.example)")
-    expect(conversation.locator("li.gap")).to_have_text("waited 41 minutes for ben")
-    line = conversation.locator("li.call")
+    conversation = plain.page.one("#conversation")
+    assert conversation.texts("strong") == ["time"]
+    assert conversation.one("a", name="the log").get("rel") == "noopener noreferrer nofollow"
+    assert "(ci.example)" in conversation
+    assert conversation.one("li.gap").text == "waited 41 minutes for ben"
+    line = conversation.one("li.call")
     for words in ("bash", "make release", "allowed by ben", "exit 0", "3."):
-        expect(line.locator(".call-line")).to_contain_text(words)
-    expect(line.get_by_text("Allowed by ben, after 41 minutes.")).to_be_hidden()
-    line.locator("summary").first.click()
-    expect(line.get_by_text("Allowed by ben, after 41 minutes.")).to_be_visible()
-    expect(line.get_by_text("line 10")).to_be_visible()
-    expect(line.get_by_text("line 20")).to_be_hidden()
-    line.get_by_text("20 more lines").click()
-    expect(line.get_by_text("line 20")).to_be_visible()
-    expect(line.locator(".at time")).to_have_text(re.compile(r"\d\d:\d\d"))
-    expect(plain.page.locator("#facts")).to_contain_text("turn 2 of 5")
-    lanes = plain.page.locator("#lanes")
-    expect(lanes.locator("dl")).to_contain_text("41 min")
-    expect(lanes.locator("rect.person title")).to_have_text("Waited for ben, 41 min")
-    assert lanes.locator("svg a:has(rect.person)").get_attribute("href") == f"#{held.id}"
+        assert words in line.one(".call-line")
+    folded = "Allowed by ben, after 41 minutes."
+    assert folded in line
+    assert "line 10" in line.one(".inside")
+    assert "line 20" in line.one("details.rest:not([open])", "20 more lines")
+    assert re.fullmatch(r"\d\d:\d\d", line.one(".at time").text)
+    line.fold()
+    assert folded not in line
+    assert "turn 2 of 5" in plain.page.one("#facts")
+    lanes = plain.page.one("#lanes")
+    assert "41 min" in lanes.one("dl")
+    assert lanes.one("rect.person title").text == "Waited for ben, 41 min"
+    assert lanes.one("svg a:has(rect.person)").get("href") == f"#{held.id}"
 
 
-def test_a_session_that_waits_leads_to_its_oldest_call(plain: Visitor, stage: Stage) -> None:
+def test_a_session_that_waits_leads_to_its_oldest_call(plain: Plain, stage: Stage) -> None:
     first, _second = asked(stage, call(command="make"), call(command="make test"))
     plain.open(f"/inbox/sessions/{first.session_id}")
-    expect(plain.page.locator("#status")).to_contain_text("waiting")
-    plain.page.locator("#status").get_by_role("link", name="Decide (2)").click()
-    expect(plain.page.locator("article")).to_have_id(first.id)
+    assert "waiting" in plain.page.one("#status")
+    plain.follow("Decide (2)", within=plain.page.one("#status"))
+    assert plain.page.one("article").get("id") == first.id
 
 
-def test_a_failed_session_says_why_and_a_retry_goes_on(plain: Visitor, stage: Stage, clock: Clock) -> None:
+def test_a_failed_session_says_why_and_a_retry_goes_on(plain: Plain, stage: Stage, clock: Clock) -> None:
     session_id = stage.session(max_turns=9)
     stage.message(session_id, "Clean up.")
     fail_for_good(stage, session_id, clock)
     plain.open(f"/inbox/sessions/{session_id}")
-    expect(plain.page.locator("#status")).to_contain_text("failed")
-    expect(plain.page.locator("#status")).to_contain_text("Overloaded")
-    expect(plain.page.locator("#conversation li.error")).to_contain_text("6 times: Overloaded last")
-    plain.button("Retry").click()
-    expect(plain.page.locator("#status")).to_have_text("working")
+    assert "failed" in plain.page.one("#status")
+    assert "Overloaded" in plain.page.one("#status")
+    assert "6 times: Overloaded last" in plain.page.one("#conversation li.error")
+    plain.press("Retry")
+    assert plain.page.one("#status").text == "working"
     stage.reply(session_id, say("Clean."))
     assert [message["role"] for message in stage.history(session_id)] == ["user", "assistant"]
     plain.open(f"/inbox/sessions/{session_id}")
-    expect(plain.page.locator("#status")).to_have_text("done")
-    expect(plain.page.locator("#conversation")).to_contain_text("Please go on.")
+    assert plain.page.one("#status").text == "done"
+    assert "Please go on." in plain.page.one("#conversation")
 
 
-def test_a_session_out_of_turns_says_so_and_goes_on(plain: Visitor, stage: Stage) -> None:
+def test_a_session_out_of_turns_says_so_and_goes_on(plain: Plain, stage: Stage) -> None:
     session_id = stage.session(max_turns=2, bash="always_allow")
     stage.run_call(stage.propose(session_id))
     stage.reply(session_id, call(command="ls"))
     assert stage.read(session_id).stop_reason == {"type": "end_turn", "limit_reached": "max_turns"}
     plain.open(f"/inbox/sessions/{session_id}")
-    expect(plain.page.locator("#status")).to_contain_text("out of turns")
-    expect(plain.page.locator("#status")).to_contain_text("used the 2 turns that a message gives it")
-    expect(plain.page.locator("#conversation")).to_contain_text("Out of turns.")
-    plain.button("Go on").click()
-    expect(plain.page.locator("#status")).to_have_text("working")
+    assert "out of turns" in plain.page.one("#status")
+    assert "used the 2 turns that a message gives it" in plain.page.one("#status")
+    assert "Out of turns." in plain.page.one("#conversation")
+    plain.press("Go on")
+    assert plain.page.one("#status").text == "working"
     stage.reply(session_id, say("Done."))
     assert stage.read(session_id).stop_reason == {"type": "end_turn"}
 
 
-def test_a_message_that_the_model_cannot_take_is_not_retried(plain: Visitor, stage: Stage) -> None:
+def test_a_message_that_the_model_cannot_take_is_not_retried(plain: Plain, stage: Stage) -> None:
     session_id = stage.session()
     stage.message(session_id)
     stage.fail(stage.begin(session_id), retryable=False, leave_out=True)
     plain.open(f"/inbox/sessions/{session_id}")
-    expect(plain.page.locator("#status")).to_contain_text("write another one")
-    expect(plain.button("Retry")).to_have_count(0)
+    assert "write another one" in plain.page.one("#status")
+    assert not plain.page.all("button", name="Retry")
 
 
-def test_a_session_out_of_budget_shows_the_bar_and_goes_on_once_it_is_raised(plain: Visitor, stage: Stage) -> None:
+def test_a_session_out_of_budget_shows_the_bar_and_goes_on_once_it_is_raised(plain: Plain, stage: Stage) -> None:
     session_id = stage.session(model=MODEL, budget="5", on_ask="deny")
     stage.quote = QUOTE
     stage.message(session_id, "Summarize.")
@@ -124,14 +124,14 @@ def test_a_session_out_of_budget_shows_the_bar_and_goes_on_once_it_is_raised(pla
     stage.message(session_id, "More.")
     assert stage.claim(session_id) is None
     plain.open(f"/inbox/sessions/{session_id}")
-    expect(plain.page.locator("#status")).to_contain_text("out of budget")
-    expect(plain.page.locator("#facts")).to_contain_text("$10.00 of $5.00")
-    plain.page.get_by_label("Raise the budget to").fill("x")
-    plain.button("Raise, and go on").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("Write an amount in dollars")
-    plain.page.get_by_label("Raise the budget to").fill("40")
-    plain.button("Raise, and go on").click()
-    expect(plain.page.locator("#status")).to_have_text("working")
+    assert "out of budget" in plain.page.one("#status")
+    assert "$10.00 of $5.00" in plain.page.one("#facts")
+    plain.fill("Raise the budget to", "x")
+    plain.press("Raise, and go on")
+    assert "Write an amount in dollars" in plain.page.one("[role=alert]")
+    plain.fill("Raise the budget to", "40")
+    plain.press("Raise, and go on")
+    assert plain.page.one("#status").text == "working"
     assert stage.claim(session_id)
 
 

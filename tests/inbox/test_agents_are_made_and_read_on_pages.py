@@ -3,10 +3,10 @@
 import httpx2
 import pytest
 from inbox.accessibility import check_at_desk_and_phone
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from own_database import Clock
 from people import member
-from playwright.sync_api import expect
 from rows.spending import PRICED
 from rows.stage import Stage, call
 
@@ -37,55 +37,55 @@ def body_of(stage: Stage, agent_id: str) -> dict[str, object]:
         return dict(Agent.find(db, agent_id).at(db).body)
 
 
-def test_the_table_says_what_each_agent_may_and_did(plain: Visitor, agent_id: str) -> None:
+def test_the_table_says_what_each_agent_may_and_did(plain: Plain, agent_id: str) -> None:
     plain.open("/inbox/agents")
-    cells = [text.strip() for text in plain.page.locator(f"#{agent_id} td").all_inner_texts()]
+    cells = [text.strip() for text in plain.page.texts(f"#{agent_id} td")]
     assert cells[:2] == ["bash, read, lookup", "allows read, lookup · asks about bash · 1 rule"]
     cost = f"${PRICED.cost or 0:.2f}"
     assert cells[2:] == ["1", "2", cost, "1"], "sessions, asks, cost and what waits"
-    plain.page.locator(f"#{agent_id}").get_by_role("link", name="Agent").click()
-    expect(plain.page.locator(".tile")).to_have_count(4)
-    tiles = [" ".join(text.split()[:2]) for text in plain.page.locator(".tile").all_inner_texts()]
+    plain.follow("Agent", within=plain.page.one(f"#{agent_id}"))
+    assert len(plain.page.all(".tile")) == 4
+    tiles = [" ".join(text.split()[:2]) for text in plain.page.texts(".tile")]
     assert tiles == ["Sessions 1", "Asks 2", f"Cost {cost}", "Waits now"]
 
 
-def test_an_agent_is_created_and_tried(plain: Visitor, stage: Stage) -> None:
+def test_an_agent_is_created_and_tried(plain: Plain, stage: Stage) -> None:
     plain.open("/inbox/agents/new")
-    plain.page.get_by_label("Name").fill("Release captain")
-    plain.page.get_by_label("Model").fill("stand-in")
-    plain.page.get_by_label("System prompt").fill("You release.")
-    plain.page.get_by_label("bash").select_option("deny")
-    plain.page.get_by_label("glob").select_option("off")
-    plain.button("Create the agent").click()
-    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Release captain")
-    agent_id = plain.page.url.rpartition("/")[2]
+    plain.fill("Name", "Release captain")
+    plain.fill("Model", "stand-in")
+    plain.fill("System prompt", "You release.")
+    plain.fill("bash", "deny")
+    plain.fill("glob", "off")
+    plain.press("Create the agent")
+    assert plain.page.one("h1").text == "Release captain"
+    agent_id = plain.response.url.path.rpartition("/")[2]
     body = body_of(stage, agent_id)
     configs = {config["name"]: config for config in body["tools"][0]["configs"]}  # type: ignore[index]
     assert configs["bash"]["permission_policy"] == {"type": "auto", "rules": [], "default": "deny"}
     assert configs["read"]["permission_policy"] == {"type": "always_allow"}
     assert not configs["glob"]["enabled"]
     assert body["system"] == "You release."
-    plain.page.get_by_label("Message").fill("Release 4.2.")
-    plain.button("Start a session").click()
-    expect(plain.page.get_by_text("Release 4.2.").first).to_be_visible()
+    plain.fill("Message", "Release 4.2.")
+    plain.press("Start a session")
+    assert "Release 4.2." in plain.page.one("main")
     with transaction(stage.workspace_id) as db:
         [session] = db.find(Session)
     assert session.agent_id == agent_id
 
 
-def test_what_the_form_does_not_show_is_kept_and_said(plain: Visitor, stage: Stage) -> None:
+def test_what_the_form_does_not_show_is_kept_and_said(plain: Plain, stage: Stage) -> None:
     session = stage.session(bash=RULES, agent_policy=RULES, custom=("lookup",))
     agent_id = stage.read(session).agent_id
     before = body_of(stage, agent_id)
     plain.open(f"/inbox/agents/{agent_id}/edit")
-    expect(plain.page.get_by_text("The agent also has rules of its own and tools that the client runs.")).to_be_visible()
-    expect(plain.page.get_by_label("bash")).to_have_value("keep")
-    plain.page.get_by_label("Name").fill("Renamed")
-    plain.button("Save a new version").click()
+    assert "The agent also has rules of its own and tools that the client runs." in plain.page.one("main")
+    assert plain.page.field("bash").value == "keep"
+    plain.fill("Name", "Renamed")
+    plain.press("Save a new version")
     assert body_of(stage, agent_id) == before | {"name": "Renamed"}
     plain.open(f"/inbox/agents/{agent_id}/edit")
-    plain.page.get_by_label("grep").select_option("allow")
-    plain.button("Save a new version").click()
+    plain.fill("grep", "allow")
+    plain.press("Save a new version")
     after = body_of(stage, agent_id)
     assert after["permission_policy"] == before["permission_policy"]
     assert after["tools"][1] == before["tools"][1]  # type: ignore[index]
@@ -94,19 +94,20 @@ def test_what_the_form_does_not_show_is_kept_and_said(plain: Visitor, stage: Sta
     assert configs["grep"]["permission_policy"] == {"type": "always_allow"}
 
 
-def test_a_change_behind_the_form_s_back_is_not_overwritten(plain: Visitor, stage: Stage, agent_id: str) -> None:
+def test_a_change_behind_the_form_s_back_is_not_overwritten(plain: Plain, stage: Stage, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}/edit")
     with transaction(stage.workspace_id) as db:
         Agent.lock(db, agent_id).update(db, stage.principal, {"name": "Another's"})
-    plain.page.get_by_label("Name").fill("Mine")
-    plain.button("Save a new version").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("Version 2 was saved since this page was opened.")
+    plain.fill("Name", "Mine")
+    plain.press("Save a new version")
+    assert "Version 2 was saved since this page was opened." in plain.page.one("[role=alert]")
     assert body_of(stage, agent_id)["name"] == "Another's"
 
 
-def test_each_tool_has_its_effect_and_policy(plain: Visitor, agent_id: str) -> None:
+def test_each_tool_has_its_effect_and_policy(plain: Plain, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}?show=tools")
-    bash, read, lookup = (" ".join(text.split()) for text in plain.page.locator("tbody tr").all_inner_texts())
+    plain.page.fold()
+    bash, read, lookup = plain.page.texts("tbody tr")
     assert bash.startswith("bash built in Run a command in bash.")
     assert "Input of bash as JSON Schema writes ask the tool's own policy deny every bash command that starts with" in bash
     assert read.startswith("read built in Read a text file in the working directory.")
@@ -114,40 +115,35 @@ def test_each_tool_has_its_effect_and_policy(plain: Visitor, agent_id: str) -> N
     assert lookup.startswith("lookup run by the client lookup Input of lookup as JSON Schema not declared allow")
 
 
-def test_a_tool_s_schema_is_folded(plain: Visitor, agent_id: str) -> None:
+def test_a_tool_s_schema_is_folded(plain: Plain, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}?show=tools")
     for tool, field in (("lookup", '"n": {'), ("bash", '"command": {')):
-        schema = plain.page.locator("tr", has=plain.page.locator("th > code", has_text=tool)).locator("details.schema")
-        expect(schema.locator("pre")).to_be_hidden()
-        schema.locator("summary").click()
-        expect(schema.locator("pre")).to_contain_text(field)
+        row = next(row for row in plain.page.all("tbody tr") if tool in row.texts("th > code"))
+        assert field in row.one("details.schema:not([open]) pre")
 
 
-def test_an_agent_is_archived_once_that_is_confirmed(plain: Visitor, stage: Stage, agent_id: str) -> None:
+def test_an_agent_is_archived_once_that_is_confirmed(plain: Plain, stage: Stage, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}")
-    button = plain.button("Archive for good")
-    expect(button).to_be_hidden()
-    plain.page.get_by_text("Archive…").click()
-    expect(plain.page.locator("#archive")).to_contain_text("its 1 approval still waits")
-    button.click()
-    expect(plain.page.locator(".page-head .state")).to_have_text("archived")
-    expect(plain.page.get_by_text("Archive…")).to_have_count(0)
+    assert "its 1 approval still waits" in plain.page.one("#archive")
+    plain.press("Archive for good", within=plain.page.one("details#archive:not([open])"))
+    assert plain.page.one(".page-head .state").text == "archived"
+    assert not plain.page.all("summary", name="Archive…")
     with transaction(stage.workspace_id) as db:
         assert Agent.find(db, agent_id).archived_at
 
 
-def test_a_version_says_what_it_changed(plain: Visitor, stage: Stage, agent_id: str) -> None:
+def test_a_version_says_what_it_changed(plain: Plain, stage: Stage, agent_id: str) -> None:
     with transaction(stage.workspace_id) as db:
         row = Agent.lock(db, agent_id)
         row.update(db, stage.principal, {"system": "One.\nTwo.\n"})
         row.update(db, stage.principal, {"system": "One.\nThree.\n", "max_turns": 9})
     plain.open(f"/inbox/agents/{agent_id}?show=versions")
-    assert "max_turns, system" in plain.page.locator(".versions li").first.inner_text()
-    change = plain.page.get_by_label("The change of system")
-    expect(change.locator("tr.del")).to_contain_text("Two.")
-    expect(change.locator("tr.add")).to_contain_text("Three.")
-    plain.page.get_by_role("link", name="Version 1").click()
-    expect(plain.page.get_by_text("The agent was created with this version.")).to_be_visible()
+    assert "max_turns, system" in plain.page.all(".versions li")[0]
+    change = plain.page.one("table", name="The change of system")
+    assert "Two." in change.one("tr.del")
+    assert "Three." in change.one("tr.add")
+    plain.follow("Version 1")
+    assert "The agent was created with this version." in plain.page.one("main")
 
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("developer", 200)])

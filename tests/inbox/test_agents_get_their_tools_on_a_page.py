@@ -2,9 +2,9 @@
 
 import pytest
 from inbox.accessibility import check_at_desk_and_phone
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from people import member
-from playwright.sync_api import expect
 from rows.stage import Stage, entry
 
 from models.database.transactions import transaction
@@ -28,12 +28,13 @@ def body_of(stage: Stage, agent_id: str) -> dict[str, list[dict[str, object]]]:
         return dict(Agent.find(db, agent_id).at(db).body)
 
 
-def lines(visitor: Visitor) -> list[str]:
+def lines(plain: Plain) -> list[str]:
     """The rows of the page's table."""
-    return [" ".join(text.split()) for text in visitor.page.locator("tbody tr").all_inner_texts()]
+    plain.page.fold()
+    return plain.page.texts("tbody tr")
 
 
-def test_toolsets_and_servers_stand_with_their_agents(plain: Visitor, agent_id: str) -> None:
+def test_toolsets_and_servers_stand_with_their_agents(plain: Plain, agent_id: str) -> None:
     plain.open("/inbox/servers")
     of_this_test = [line for line in lines(plain) if line.startswith(("shop", "billing", URL))]
     assert of_this_test == [
@@ -41,36 +42,34 @@ def test_toolsets_and_servers_stand_with_their_agents(plain: Visitor, agent_id: 
         "shop a toolset of this server 2 Agent served",
         f"{URL} an MCP server 1 Agent asked just now",
     ]
-    with plain.page.expect_navigation():
-        plain.page.get_by_role("link", name=URL).click()
+    plain.follow(URL)
     assert lines(plain) == ["close_ticket close_ticket Input of close_ticket as JSON Schema writes at most once ask Agent"]
 
 
-def test_each_tool_has_its_effect_and_the_policies_of_its_agents(plain: Visitor, agent_id: str) -> None:
+def test_each_tool_has_its_effect_and_the_policies_of_its_agents(plain: Plain, agent_id: str) -> None:
     plain.open("/inbox/servers/tools?address=assent:shop")
     refund, look = lines(plain)
     assert refund.endswith("writes at most once ask Agent")
     assert look.endswith("reads may run again ask Agent")
 
 
-def test_a_toolset_is_given_to_an_agent_and_taken_from_it(plain: Visitor, stage: Stage, agent_id: str) -> None:
+def test_a_toolset_is_given_to_an_agent_and_taken_from_it(plain: Plain, stage: Stage, agent_id: str) -> None:
     plain.open("/inbox/servers/tools?address=assent:billing")
-    plain.page.get_by_role("link", name="Give to an agent").click()
-    plain.page.get_by_label("Name").fill("bills")
-    plain.page.get_by_label("Its calls").select_option("deny")
-    plain.button("Save a new version of the agent").click()
-    expect(plain.page.get_by_role("region", name="Tools")).to_contain_text("mcp__bills__charge")
+    plain.follow("Give to an agent")
+    plain.fill("Name", "bills")
+    plain.fill("Its calls", "deny")
+    plain.press("Save a new version of the agent")
+    assert "mcp__bills__charge" in plain.page.one("[role=region]", name="Tools")
     assert body_of(stage, agent_id)["mcp_servers"][-1] == {"type": "url", "name": "bills", "url": "assent:billing"}
     plain.open("/inbox/servers/tools?address=assent:billing")
-    plain.page.get_by_text("Change or remove…").click()
-    expect(plain.page.get_by_label("Its calls")).to_have_value("deny")
-    plain.button("Remove from Agent").click()
+    assert plain.page.field("Its calls").value == "deny"
+    plain.press("Remove from Agent")
     body = body_of(stage, agent_id)
     assert [server["name"] for server in body["mcp_servers"]] == ["shop", "tickets"]
     assert [tool["mcp_server_name"] for tool in body["tools"] if "mcp_server_name" in tool] == ["shop", "tickets"]
 
 
-def test_a_change_of_the_policy_keeps_what_single_tools_have(plain: Visitor, stage: Stage, agent_id: str) -> None:
+def test_a_change_of_the_policy_keeps_what_single_tools_have(plain: Plain, stage: Stage, agent_id: str) -> None:
     with transaction(stage.workspace_id) as db:
         row = Agent.find(db, agent_id)
         tools = row.at(db).body["tools"]
@@ -81,9 +80,8 @@ def test_a_change_of_the_policy_keeps_what_single_tools_have(plain: Visitor, sta
             db, stage.principal, {"tools": [*(tool for tool in tools if tool is not shop), {**shop, "configs": [own, other]}]}
         )
     plain.open("/inbox/servers/tools?address=assent:shop")
-    plain.page.get_by_text("Change or remove…").click()
-    plain.page.get_by_label("Its calls").select_option("deny")
-    plain.button("Save a new version").click()
+    plain.fill("Its calls", "deny")
+    plain.press("Save a new version")
     shop = next(tool for tool in body_of(stage, agent_id)["tools"] if tool.get("mcp_server_name") == "shop")
     denied = {"type": "auto", "rules": [], "default": "deny"}
     assert shop["default_config"]["permission_policy"] == denied  # type: ignore[index]
@@ -91,16 +89,16 @@ def test_a_change_of_the_policy_keeps_what_single_tools_have(plain: Visitor, sta
     assert policies == {"look": {"type": "always_allow"}, "refund": denied}
 
 
-def test_what_the_api_refuses_is_said_in_the_form(plain: Visitor, agent_id: str) -> None:
+def test_what_the_api_refuses_is_said_in_the_form(plain: Plain, agent_id: str) -> None:
     plain.open("/inbox/servers/new")
-    plain.page.get_by_label("Tools of").select_option("url")
-    plain.page.get_by_label("Name").fill("mine")
-    plain.button("Save a new version of the agent").click()
-    expect(plain.page.locator("#fault-url")).to_contain_text("Write the https URL")
-    plain.page.get_by_label("URL", exact=True).fill("http://mcp.example.com/")
-    plain.button("Save a new version of the agent").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("https")
-    expect(plain.page.get_by_label("Name")).to_have_value("mine")
+    plain.fill("Tools of", "url")
+    plain.fill("Name", "mine")
+    plain.press("Save a new version of the agent")
+    assert "Write the https URL" in plain.page.one("#fault-url")
+    plain.fill("URL", "http://mcp.example.com/")
+    plain.press("Save a new version of the agent")
+    assert "https" in plain.page.one("[role=alert]")
+    assert plain.page.field("Name").value == "mine"
 
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("approver", 403), ("developer", 200)])

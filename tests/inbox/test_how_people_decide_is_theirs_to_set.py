@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from inbox.accessibility import check
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
@@ -37,24 +38,24 @@ def test_a_person_switches_off_the_keys_that_decide(admin: Visitor, visit: Calla
     expect(other.page.locator("#held")).to_be_visible()
 
 
-def test_admins_edit_the_reasons_that_people_choose(plain: Visitor, stage: Stage) -> None:
+def test_admins_edit_the_reasons_that_people_choose(plain: Plain, stage: Stage) -> None:
     rows = asked(stage, call(command="echo 1"), call(command="echo 2"))
     plain.open("/inbox/denial-reasons")
-    plain.page.get_by_label("The reasons, a line each").fill("Not on a Friday.\n\nAsk the team first.\n")
-    plain.button("Save").click()
+    plain.fill("The reasons, a line each", "Not on a Friday.\n\nAsk the team first.\n")
+    plain.press("Save")
     plain.open()
-    assert plain.page.locator("#reasons option").count() == 2
-    plain.page.get_by_role("checkbox").first.check()
-    plain.page.get_by_label("Why?").fill("Ask the team first.")
-    plain.button("Deny each").click()
-    expect(plain.rows).to_have_count(1)
+    assert len(plain.page.all("#reasons option")) == 2
+    plain.check("Choose:", within=plain.rows[0])
+    plain.fill("Why?", "Ask the team first.")
+    plain.press("Deny each")
+    assert len(plain.rows) == 1
     assert (stage.get(Approval, rows[0].id).decision or {})["deny_message"] == "Ask the team first."
     plain.open("/inbox/denial-reasons")
-    plain.page.get_by_label("The reasons, a line each").fill("x\n" * 10)
-    plain.button("Save").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("These are 10 reasons. At most 9 fit")
-    plain.button("Restore the built-in ones").click()
-    expect(plain.page.get_by_label("The reasons, a line each")).to_contain_text("Not now.")
+    plain.fill("The reasons, a line each", "x\n" * 10)
+    plain.press("Save")
+    assert "These are 10 reasons. At most 9 fit" in plain.page.one("[role=alert]")
+    plain.press("Restore the built-in ones")
+    assert "Not now." in (plain.page.field("The reasons, a line each").value or "")
 
 
 def test_only_admins_edit_the_reasons(visit: Callable[..., Visitor], stage: Stage) -> None:

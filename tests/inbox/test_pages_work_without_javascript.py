@@ -1,6 +1,7 @@
 """Every action is a plain form that works with JavaScript switched off."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,12 @@ from models.audit import signed_heads
 from models.database.transactions import transaction
 from models.session.approval.grant import Grant
 from models.settings import settings
+
+
+@pytest.fixture
+def plain(visit: Callable[..., Visitor]) -> Visitor:
+    """An admin in a real browser that runs no scripts."""
+    return visit("admin", java_script_enabled=False)
 
 
 def test_a_card_is_allowed_and_the_next_one_follows(plain: Visitor, stage: Stage) -> None:

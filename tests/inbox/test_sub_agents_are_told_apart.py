@@ -7,6 +7,7 @@ import people
 import pytest
 from inbox.accessibility import check, check_width
 from inbox.linked import new_message
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from playwright.sync_api import expect
 from rows.crew import Crew, send
@@ -42,40 +43,36 @@ def approval(crew: Crew, number: int) -> Approval:
     return next(row for row in crew.stage.approvals(crew.session_id) if row.tool_call_id == tool_call.id)
 
 
-def test_the_list_groups_by_session_and_names_who_asks_for_what_task(stage: Stage, plain: Visitor, crew: Crew) -> None:
+def test_the_list_groups_by_session_and_names_who_asks_for_what_task(stage: Stage, plain: Plain, crew: Crew) -> None:
     other = stage.session()
     stage.propose(other)
     plain.open("/inbox?by=session")
-    group = plain.page.get_by_role("region", name="The offer for Ada")
-    expect(group.locator("li")).to_have_count(2)
-    expect(plain.rows.nth(0)).to_contain_text("Lead › Reader")
-    expect(plain.rows.nth(0)).to_contain_text("Its task: Find the price of the pump.")
-    expect(plain.rows.nth(1)).to_contain_text("Lead › Writer")
-    expect(plain.rows.nth(1)).to_contain_text("Its task: Write the offer.")
-    expect(plain.rows.nth(2)).not_to_contain_text("›")
+    assert len(plain.page.one("section[aria-labelledby]", "The offer for Ada").all("li")) == 2
+    assert "Lead › Reader" in plain.rows[0]
+    assert "Its task: Find the price of the pump." in plain.rows[0]
+    assert "Lead › Writer" in plain.rows[1]
+    assert "Its task: Write the offer." in plain.rows[1]
+    assert "›" not in plain.rows[2]
 
 
-def test_a_card_names_the_path_and_the_task_and_tells_that_agent_s_story(plain: Visitor, crew: Crew) -> None:
+def test_a_card_names_the_path_and_the_task_and_tells_that_agent_s_story(plain: Plain, crew: Crew) -> None:
     plain.open(f"/inbox/approvals/{approval(crew, 0).id}")
-    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Reader wants to run a shell command")
-    facts = plain.page.locator("dl.facts")
-    expect(facts).to_contain_text("Find the price of the pump.")
-    story = plain.page.locator("#story")
-    expect(story).to_contain_text("I look for it.")
-    expect(story).not_to_contain_text("I wait for both.")
-    plain.page.locator("summary", has_text="What this agent did so far").click()
-    plain.page.get_by_role("link", name="All messages of this agent").click()
-    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Reader")
+    assert plain.page.one("h1").text == "Lead › Reader wants to run a shell command"
+    assert "Find the price of the pump." in plain.page.one("dl.facts")
+    assert "I look for it." in plain.page.one("#story")
+    assert "I wait for both." not in plain.page.one("#story")
+    plain.follow("All messages of this agent")
+    assert plain.page.one("h1").text == "Lead › Reader"
 
 
-def test_a_link_names_the_path_and_the_task(plain: Visitor, anna: people.Somebody, crew: Crew) -> None:
-    plain.page.context.clear_cookies()
+def test_a_link_names_the_path_and_the_task(plain: Plain, anna: people.Somebody, crew: Crew) -> None:
+    plain.client.cookies.clear()
     plain.open(new_message(crew.stage, approval(crew, 1), anna).path)
-    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Writer wants to run a shell command")
-    expect(plain.page.locator("dl.facts")).to_contain_text("Write the offer.")
+    assert plain.page.one("h1").text == "Lead › Writer wants to run a shell command"
+    assert "Write the offer." in plain.page.one("dl.facts")
 
 
-def test_seven_that_ask_at_once_are_seven_rows_decided_in_any_order(stage: Stage, plain: Visitor) -> None:
+def test_seven_that_ask_at_once_are_seven_rows_decided_in_any_order(stage: Stage, plain: Plain) -> None:
     crew = Crew.begin(stage)
     crew.lead_replies(*(send("Reader", f"Read part {number}.") for number in range(7)))
     crew.lead_replies(say("I wait."))
@@ -83,71 +80,65 @@ def test_seven_that_ask_at_once_are_seven_rows_decided_in_any_order(stage: Stage
         crew.replies(call(command=f"cat part{number}"), number=number)
     for number in (3, 6, 0, 5, 1, 4, 2):
         plain.open()
-        row = plain.rows.filter(has_text=f"cat part{number}")
-        expect(row).to_contain_text(f"Its task: Read part {number}.")
-        row.get_by_role("checkbox").check()
-        plain.button("Deny each" if number == 5 else "Allow each once").click()
-        plain.page.wait_for_load_state()
+        row = plain.row(f"cat part{number}")
+        assert f"Its task: Read part {number}." in row
+        plain.check(f"cat part{number}", within=row)
+        plain.press("Deny each" if number == 5 else "Allow each once")
     statuses = [row.status for row in stage.approvals(crew.session_id)]
     assert statuses == ["allowed"] * 5 + ["denied", "allowed"]
 
 
-def test_a_grant_may_be_for_all_agents_and_says_so_before_and_after(stage: Stage, plain: Visitor, crew: Crew) -> None:
+def test_a_grant_may_be_for_all_agents_and_says_so_before_and_after(stage: Stage, plain: Plain, crew: Crew) -> None:
     first, second = approval(crew, 0), approval(crew, 1)
     plain.open(f"/inbox/approvals/{first.id}")
-    actions = plain.page.locator("#actions")
-    expect(actions).to_contain_text("calls of the agent Reader, version 1, in this session")
-    plain.more()
-    plain.page.get_by_label("Also for all other agents").check()
-    expect(actions).to_contain_text("calls of every agent in this session, with all sub-agents")
-    plain.button("Allow for this session").click()
-    plain.page.wait_for_load_state()
+    actions = plain.page.one("#actions")
+    assert "calls of the agent Reader, version 1, in this session" in actions
+    assert "calls of every agent in this session, with all sub-agents" in actions
+    plain.check("Also for all other agents")
+    plain.press("Allow for this session")
     assert stage.get(ToolCall, first.tool_call_id).status == "queued"
     with transaction(stage.workspace_id) as db:
         [grant] = db.find(Grant, "WHERE session_id = %(session)s", session=crew.session_id)
     assert grant.include_sub_agents
     plain.open(f"/inbox/approvals/{first.id}")
-    expect(plain.page.locator("#outcome")).to_contain_text("calls of every agent in this session, with all sub-agents")
+    assert "calls of every agent in this session, with all sub-agents" in plain.page.one("#outcome")
     plain.open("/inbox/grants")
-    expect(plain.page.locator("ul.rows")).to_contain_text("calls of every agent, with all sub-agents")
+    assert "calls of every agent, with all sub-agents" in plain.page.one("ul.rows")
     assert second.status == "pending"
 
 
-def test_an_agent_that_its_coordinator_defined_is_said_to_be_so(plain: Visitor, crew: Crew) -> None:
+def test_an_agent_that_its_coordinator_defined_is_said_to_be_so(plain: Plain, crew: Crew) -> None:
     crew.stage.message(crew.session_id)
     crew.lead_replies(send(INLINE, "Count the pumps."))
     crew.replies(call(), number=2)
     plain.open(f"/inbox/approvals/{approval(crew, 2).id}")
-    expect(plain.page.locator("dl.facts")).to_contain_text("Lead › Counter, which its coordinator defined for this task")
-    expect(plain.page.get_by_text("Always allow")).to_have_count(0)
+    assert "Lead › Counter, which its coordinator defined for this task" in plain.page.one("dl.facts")
+    assert "Always allow" not in plain.page.one("main")
 
 
-def test_the_session_shows_its_agents_as_a_tree_with_what_each_waits_for(plain: Visitor, crew: Crew) -> None:
+def test_the_session_shows_its_agents_as_a_tree_with_what_each_waits_for(plain: Plain, crew: Crew) -> None:
     plain.open(f"/inbox/sessions/{crew.session_id}")
-    tree = plain.page.locator("#threads")
-    below = tree.locator("ul ul > li")
-    expect(tree.locator("[aria-current=page]")).to_have_text("Lead")
-    expect(below).to_have_count(2)
-    expect(below.nth(0)).to_contain_text("Reader waiting")
-    expect(below.nth(0)).to_contain_text("Waits for a person: Run shell command: grep pump prices.csv")
-    conversation = plain.page.locator("#conversation")
-    expect(conversation).to_contain_text("I wait for both.")
-    expect(conversation).to_contain_text(re.compile("Lead › Reader: bash.*waiting for a decision"))
-    expect(conversation).not_to_contain_text("I look for it.")
-    below.nth(0).get_by_role("link", name="Reader").click()
-    expect(plain.page.locator("#conversation")).to_contain_text("Find the price of the pump.")
-    expect(plain.page.locator("#conversation")).to_contain_text("I look for it.")
-    expect(plain.page.locator("#conversation")).not_to_contain_text("I wait for both.")
+    tree, conversation = plain.page.one("#threads"), plain.page.one("#conversation")
+    assert tree.one("[aria-current=page]").text == "Lead"
+    reader, _writer = tree.all("ul ul > li")
+    assert "Reader waiting" in reader
+    assert "Waits for a person: Run shell command: grep pump prices.csv" in reader
+    assert "I wait for both." in conversation
+    assert re.search("Lead › Reader: bash.*waiting for a decision", conversation.text)
+    assert "I look for it." not in conversation
+    plain.follow("Reader", within=reader)
+    assert "Find the price of the pump." in plain.page.one("#conversation")
+    assert "I look for it." in plain.page.one("#conversation")
+    assert "I wait for both." not in plain.page.one("#conversation")
 
 
-def test_one_agent_is_stopped_and_archived_alone(stage: Stage, plain: Visitor, crew: Crew) -> None:
+def test_one_agent_is_stopped_and_archived_alone(stage: Stage, plain: Plain, crew: Crew) -> None:
     plain.open(f"/inbox/sessions/{crew.session_id}/threads/{crew.thread(0).id}")
-    plain.button("Stop this agent").click()
-    expect(plain.page.locator("#status")).to_have_text("stopped")
+    plain.press("Stop this agent")
+    assert plain.page.one("#status").text == "stopped"
     assert [thread.status for thread in crew.threads] == ["idle", "waiting"]
-    plain.unfold("Archive…")
-    plain.button("Archive for good").click()
-    expect(plain.page.locator("#status")).to_have_text("archived")
+    plain.press("Archive for good")
+    assert plain.page.one("#status").text == "archived"
     assert [thread.status for thread in crew.threads] == ["terminated", "waiting"]
 
 
