@@ -5,6 +5,7 @@ from collections.abc import Callable
 import httpx2
 import people
 import pytest
+from inbox.plain import Plain
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back
 from playwright.sync_api import expect
@@ -68,29 +69,29 @@ def test_names_are_no_markup_on_any_page(api: str, stage: Stage) -> None:
     assert len([page for page, text in shown.items() if "&lt;img src=x" in text]) > 10
 
 
-def test_a_tool_s_question_is_no_markup_and_only_web_pages_are_links(admin: Visitor, stage: Stage) -> None:
+def test_a_tool_s_question_is_no_markup_and_only_web_pages_are_links(plain: Plain, stage: Stage) -> None:
     questions = {
         "form": {"message": "For \u202ewhom?", "schema": {"type": "object", "properties": {"a\u202eb": {"type": "string"}}}},
         "page": {"message": "There.", "url": "javascript:alert(1)"},
     }
     approval = asks_back(stage, questions)
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_text("For <U+202E>whom?")).to_be_visible()
-    expect(admin.page.get_by_label("a<U+202E>b")).to_be_visible()
-    expect(admin.page.get_by_text("javascript:alert(1)")).to_be_visible()
-    assert admin.page.locator("main a[href^=javascript]").count() == 0
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "For <U+202E>whom?" in plain.page.one("main")
+    assert plain.page.field("a<U+202E>b").get("type") == "text"
+    assert "javascript:alert(1)" in plain.page.one("main")
+    assert not plain.page.all("main a[href^=javascript]")
 
 
-def test_secrets_are_masked_until_a_person_with_the_right_shows_them(admin: Visitor, stage: Stage) -> None:
+def test_secrets_are_masked_until_a_person_with_the_right_shows_them(plain: Plain, stage: Stage) -> None:
     [approval] = asked(stage, call("write", file_path="a", content="password = hunter22hunter22"), write="always_ask")
-    admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.locator("#evidence")).to_contain_text("«masked»")
-    assert "hunter22" not in admin.page.content()
-    admin.button("Show the secrets (audited)").click()
-    expect(admin.page.locator("#evidence")).to_contain_text("hunter22hunter22")
+    plain.open(f"/inbox/approvals/{approval.id}")
+    assert "«masked»" in plain.page.one("#evidence")
+    assert "hunter22" not in plain.response.text
+    plain.press("Show the secrets (audited)")
+    assert "hunter22hunter22" in plain.page.one("#evidence")
     with transaction(stage.workspace_id) as db:
         [act] = db.find(Audit, "WHERE action = 'approval.revealed'")
-    assert act.principal == str(admin.somebody.principal)
+    assert act.principal == str(plain.somebody.principal)
 
 
 @pytest.fixture
@@ -165,9 +166,9 @@ def test_a_spend_limit_is_changed_by_admins_on_the_page_alone(api: str, stage: S
     assert stage.get(SpendLimit, row.id).amount == 10
 
 
-def test_a_viewer_sees_why_the_buttons_are_off(visit: Callable[..., Visitor], stage: Stage) -> None:
+def test_a_viewer_sees_why_the_buttons_are_off(visit_without_scripts: Callable[..., Plain], stage: Stage) -> None:
     [approval] = asked(stage)
-    viewer = visit("viewer")
+    viewer = visit_without_scripts("viewer")
     viewer.open(f"/inbox/approvals/{approval.id}")
-    expect(viewer.button("Allow once")).to_be_disabled()
-    expect(viewer.page.locator("#why-not")).to_contain_text("Your role, viewer, does not decide.")
+    assert not viewer.page.all("button:not([disabled])", name="Allow once")
+    assert "Your role, viewer, does not decide." in viewer.page.one("#why-not")
