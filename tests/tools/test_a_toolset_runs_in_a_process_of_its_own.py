@@ -438,6 +438,27 @@ def test_the_command_line_says_that_the_outcome_is_unknown(kit):
     assert "the outcome is unknown: its process ended before the call did (exit code 0)" in result.output
 
 
+COUNTED = """
+    print("imported", file=open("FILE", "a"))
+    counted = Toolset("counted")
+
+    @counted.tool(effect="read")
+    def look() -> str:
+        "Look."
+        return "seen"
+"""
+
+
+def test_the_command_line_lists_and_calls_in_one_process_and_leaves_none(house):
+    imports = house.folder / "imports"
+    house.write("counted", COUNTED.replace("FILE", str(imports)))
+    house.name("counted:counted")
+    assert CliRunner().invoke(main, ["tools", "call", "counted.look"]).output == "seen\n"
+    assert imports.read_text() == "imported\n"
+    assert CliRunner().invoke(main, ["tools", "call", "counted.look", "[]"]).exit_code == 1
+    assert runners("counted:counted") == []
+
+
 WORKER = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor

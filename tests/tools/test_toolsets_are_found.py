@@ -91,8 +91,8 @@ def beside(tmp_path, monkeypatch):
 
 
 def look(context):
-    """Return the result of the one tool of the toolset `desk`, called as a worker does."""
-    toolsets, problems = running.describe()
+    """Return the result of the one tool of the toolset `desk`, called as a worker does in the process that listed it."""
+    toolsets, problems = running.describe(keep=True)
     assert problems == []
     return running.toolset_tool("desk", toolsets["desk"][0]).run(context(), {})
 

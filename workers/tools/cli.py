@@ -68,6 +68,7 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     from workers.tools.python import running
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    click.get_current_context().call_on_close(running.end_idle)
     definition = _tool(tool)
     input = _input(definition, text)  # noqa: A001 - the wire's word
     if definition.workdir and workdir is None:
@@ -93,10 +94,10 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     sys.exit(1 if result.is_error else 0)
 
 
-def _toolsets() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+def _toolsets(*, keep: bool = False) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     from workers.tools.python import running
 
-    toolsets, problems = running.describe()
+    toolsets, problems = running.describe(keep=keep)
     return {name: [tool.as_entry for tool in tools] for name, tools in _worker_tools().items()} | toolsets, problems
 
 
@@ -108,8 +109,8 @@ def _worker_tools() -> "dict[str, list[Tool]]":
     return {BUILTIN: list(AGENT_TOOLSET.values()), **{name: list(tools) for name, tools in sources.WORKER_TOOLSETS.items()}}
 
 
-def _entry(tool: str) -> dict[str, Any]:
-    toolsets, problems = _toolsets()
+def _entry(tool: str, *, keep: bool = False) -> dict[str, Any]:
+    toolsets, problems = _toolsets(keep=keep)
     toolset, _, name = tool.partition(".")
     entry = next((entry for entry in toolsets.get(toolset, []) if entry["name"] == name), None)
     if entry is None:
@@ -125,7 +126,7 @@ def _tool(tool: str) -> "Tool":
     toolset, _, name = tool.partition(".")
     if worker_tool := next((worker_tool for worker_tool in _worker_tools().get(toolset, []) if worker_tool.name == name), None):
         return worker_tool
-    return running.toolset_tool(toolset, _entry(tool), receive=lambda traceback: click.echo(traceback, err=True))
+    return running.toolset_tool(toolset, _entry(tool, keep=True), receive=lambda traceback: click.echo(traceback, err=True))
 
 
 def _input(tool: "Tool", text: str) -> dict[str, Any]:

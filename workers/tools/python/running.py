@@ -33,26 +33,13 @@ _places: dict[str, ToolsetPlace] = {}
 """By toolset, its place at the last `describe`."""
 
 
-def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+def describe(*, keep: bool = False) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """Return the entries of this worker's toolsets, by name (`Tool.as_entry`), and a sentence for each toolset that cannot be used.
 
-    Each toolset is imported in a process of its own, all at the same time.
+    Each toolset is imported in a process of its own, all at the same time. `keep`: leave these processes to the next calls.
     """
     places, problems = discovery.places()
-    by_name: defaultdict[str, list[tuple[ToolsetPlace, list[dict[str, Any]]]]] = defaultdict(list)
-    children: list[tuple[ToolsetPlace, ToolsetProcess]] = []
-    for place in places:
-        try:
-            children.append((place, ToolsetProcess(place)))
-        except UnusableToolset as error:
-            problems.append(f"{place}: {error}")
-    for place, child in children:
-        try:
-            name, entries = _listing(child)
-        except UnusableToolset as error:
-            problems.append(f"{place}: {error}")
-        else:
-            by_name[name].append((place, entries))
+    by_name = _ready(places, problems)
     for name, same_name in by_name.items():
         if len(same_name) > 1:
             both = " and ".join(str(place) for place, _ in same_name)
@@ -60,7 +47,13 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     usable = {name: same_name[0] for name, same_name in by_name.items() if len(same_name) == 1}
     _places.clear()
     _places.update({name: place for name, (place, _) in usable.items()})
-    return {name: entries for name, (_, entries) in usable.items()}, problems
+    for name, same_name in by_name.items():
+        for _, child in same_name:
+            if keep and name in usable:
+                _idle[name].append(child)
+            else:
+                child.close()
+    return {name: list(child.tools.values()) for name, (_, child) in usable.items()}, problems
 
 
 def toolset_tool(toolset_name: str, entry: dict[str, Any], receive: ReceivesTraceback | None = None) -> Tool:
@@ -75,14 +68,31 @@ def end_idle() -> None:
             children.pop().close()
 
 
-def _listing(child: ToolsetProcess) -> tuple[str, list[dict[str, Any]]]:
-    """Return the name and entries of a toolset. Ends the process. Raises UnusableToolset."""
+def _ready(places: list[ToolsetPlace], problems: list[str]) -> dict[str, list[tuple[ToolsetPlace, ToolsetProcess]]]:
+    """Start a process for each toolset. Returns those that are usable, by the toolset's name. Adds a sentence for each other."""
+    by_name: defaultdict[str, list[tuple[ToolsetPlace, ToolsetProcess]]] = defaultdict(list)
+    children: list[tuple[ToolsetPlace, ToolsetProcess]] = []
+    for place in places:
+        try:
+            children.append((place, ToolsetProcess(place)))
+        except UnusableToolset as error:
+            problems.append(f"{place}: {error}")
+    for place, child in children:
+        try:
+            by_name[_name_of_usable(child)].append((place, child))
+        except UnusableToolset as error:
+            problems.append(f"{place}: {error}")
+    return by_name
+
+
+def _name_of_usable(child: ToolsetProcess) -> str:
+    """Return the name of a toolset once its process is ready. Raises UnusableToolset, after which the process is ended."""
     ready = child.hello()
-    child.close()
     for entry in ready["tools"]:
         if fault := checking.fault(entry):
+            child.close()
             raise UnusableToolset(f"{entry['name']}: {fault}")
-    return ready["name"], ready["tools"]
+    return str(ready["name"])
 
 
 def _run(
