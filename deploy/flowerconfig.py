@@ -17,12 +17,14 @@ from tornado.ioloop import PeriodicCallback
 from models.operate import log_lines
 from models.settings.variables import refuse_needless
 from workers import liveness
+from workers.celery import leave_out_tasks
 
 if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
     sys.exit("flower: FLOWER_BASIC_AUTH is not set: set it to NAME:PASSWORD")
 
 refuse_needless("flower")
 liveness.begin("flower")
+leave_out_tasks()
 _output = StreamHandler()
 if log_lines.is_json():
     log_lines.use([_output], dict)

