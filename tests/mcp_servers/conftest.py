@@ -1,7 +1,7 @@
 """MCP servers to be called: our own test server over pipes and HTTP, one that lies, and some that others wrote."""
 
 import json
-import subprocess
+import os
 import sys
 import threading
 import time
@@ -11,6 +11,7 @@ from pathlib import Path
 import installing
 import psutil
 import pytest
+import warm
 from mcp_servers.lying import Liar
 
 from models.settings import settings
@@ -140,10 +141,11 @@ def piped() -> Caller:
     return Caller(PIPED)
 
 
-def serve(folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
+def serve(folder: Path, *words: str) -> tuple[warm.Process, str]:
     """Our server over HTTP, and its URL."""
     port = folder / "port"
-    process = subprocess.Popen([sys.executable, str(PROGRAM), "http", str(port), *words], stderr=subprocess.DEVNULL)
+    with (folder / "log").open("wb") as log:
+        process = warm.start([sys.executable, str(PROGRAM), "http", str(port), *words], dict(os.environ), log)
     wait_for(lambda: port.exists() or process.poll() is not None, 30)
     return process, f"http://127.0.0.1:{port.read_text()}/mcp"
 
@@ -176,10 +178,19 @@ def caller(request: pytest.FixtureRequest) -> Caller:
 
 @pytest.fixture
 def liar() -> Iterator[Liar]:
-    """An HTTP server whose answers a test chooses."""
+    """An HTTP server whose answers a test chooses. Closes the connections to it, and keeps our command for the next test."""
     with Liar() as lying:
         yield lying
-        connections.close_all()
+        connections.in_thread(close_all_but_piped).result(20)
+
+
+async def close_all_but_piped(connections: connections.Connections) -> None:
+    """Close the idle connections to all servers except our command, whose start takes a second of CPU time."""
+    others = [connection for connection, (server, _) in connections._idle.items() if server != PIPED.key]
+    for connection in others:
+        connections._drop(connection)
+    for connection in others:
+        await connection.close()
 
 
 @pytest.fixture(scope="package")
