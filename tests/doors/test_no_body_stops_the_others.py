@@ -123,17 +123,12 @@ HOSTILE = (
 """Calls that once took seconds to show: repeated names of secrets, a long secret, and texts that are hostile to lexers."""
 
 
-@pytest.mark.parametrize("page", ["/v1/approvals", "/inbox", "/inbox/approvals/APPROVAL"])
-def test_others_are_answered_while_a_person_reads_hostile_calls(caller: Caller, stage: Stage, page: str) -> None:
+def test_others_are_answered_while_a_person_reads_hostile_calls(caller: Caller, stage: Stage) -> None:
     asked(caller, stage, *HOSTILE, agent=caller.agent(tools=[ALWAYS_ASK]))
     ids = [row["id"] for row in caller.get("/v1/approvals").json()["data"]]
     assert len(ids) == len(HOSTILE)
-    statuses: list[int] = []
-
-    def read() -> None:
-        with member(stage, "admin").client(str(caller.base_url).rstrip("/")) as person:
-            pages = {page.replace("APPROVAL", id_) for id_ in ids}
-            statuses.extend(person.get(one).status_code for one in pages)
-
-    assert _slowest(caller, read) < QUICK
-    assert set(statuses) == {200}
+    with member(stage, "admin").client(str(caller.base_url).rstrip("/")) as person:
+        for page in ("/v1/approvals", "/inbox", *(f"/inbox/approvals/{id_}" for id_ in ids)):
+            responses: list[httpx2.Response] = []
+            assert _slowest(caller, lambda: responses.append(person.get(page))) < QUICK, page  # noqa: B023
+            assert responses[0].status_code == 200, page

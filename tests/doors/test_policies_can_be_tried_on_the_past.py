@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from doors.served import Caller, bad, good, key
+from doors.served import Caller, bad, good, key, message
 from own_database import Clock
 from rows.stage import Stage, call
 
@@ -128,9 +128,9 @@ def test_an_invalid_call_is_left_out(caller: Caller, stage: Stage) -> None:
 def test_in_many_sessions_each_call_is_counted_once(caller: Caller, stage: Stage) -> None:
     agent = caller.agent(tools=[TOOLSET])
     calls = 0
+    body = {"agent": agent["id"], "environment_id": caller.environment_id(), "initial_events": [message()]}
     for n in range(60):
-        session = caller.session(agent)["id"]
-        caller.say(session)
+        session = good(caller.post("/v1/sessions", json=body))["id"]
         more = 150 if n == 30 else 1
         calls += len(stage.reply(session, *(call(command=f"ls {n} {m}") for m in range(more))))
     report = trial(caller, rule={"effect": "deny", "match": "bash(ls 30 *)"})
