@@ -13,6 +13,8 @@ from rows.stage import Stage
 from api.door import client
 from models.settings import Settings, settings
 
+NOTHING = Flask("nothing")
+"""An app without routes."""
 PROXIES = "127.0.0.1 10.0.0.0/8, 2001:db8::/32"
 
 
@@ -92,20 +94,20 @@ def test_after_tls_at_the_proxy_the_client_is_told_to_use_tls_always(proxied_api
     ],
 )
 def test_hops_are_read_from_the_right(trusting: None, peer: str, header: str, expected: str) -> None:
-    with Flask("nothing").test_request_context(headers={"x-forwarded-for": header}, environ_base={"REMOTE_ADDR": peer}):
+    with NOTHING.test_request_context(headers={"x-forwarded-for": header}, environ_base={"REMOTE_ADDR": peer}):
         assert client.address() == expected
 
 
 @given(st.lists(st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=20), max_size=5))
 def test_what_a_client_writes_never_moves_its_address(trusting: None, forged: list[str]) -> None:
     header = ", ".join([*forged, "203.0.113.7"])
-    with Flask("nothing").test_request_context(headers={"x-forwarded-for": header}, environ_base={"REMOTE_ADDR": "10.0.0.1"}):
+    with NOTHING.test_request_context(headers={"x-forwarded-for": header}, environ_base={"REMOTE_ADDR": "10.0.0.1"}):
         assert client.address() == "203.0.113.7"
 
 
 def test_several_headers_are_one_list(trusting: None) -> None:
     headers = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-for", "203.0.113.7")]
-    with Flask("nothing").test_request_context(headers=headers, environ_base={"REMOTE_ADDR": "10.0.0.1"}):
+    with NOTHING.test_request_context(headers=headers, environ_base={"REMOTE_ADDR": "10.0.0.1"}):
         assert client.address() == "203.0.113.7"
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from doors.browser import watched
 from doors.served import Caller, good
-from people import Visitor, acts_of, invited
+from people import Visitor, acts_of, invited, member
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from rows.stage import Stage
 
@@ -72,10 +72,8 @@ def test_a_person_signs_in_by_link_adds_a_passkey_and_signs_in_by_it(window: Bro
 def test_a_device_that_does_not_verify_its_user_creates_no_passkey(window: BrowserContext, url: str, stage: Stage) -> None:
     """Otherwise whoever finds an unlocked phone could sign in."""
     page = with_authenticator(window, hasUserVerification=False, isUserVerified=False)
-    page.goto(url + invited(stage))
-    page.get_by_label("Your name").fill("Anna")
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("main").get_by_role("link", name="Add a passkey").click()
+    member(stage).enter(window, url)
+    page.goto(f"{url}/inbox/account")
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.locator(".problem")).to_be_visible()
     page.reload()
@@ -84,10 +82,8 @@ def test_a_device_that_does_not_verify_its_user_creates_no_passkey(window: Brows
 
 def test_a_deactivated_person_s_passkey_opens_nothing(window: BrowserContext, url: str, stage: Stage, caller: Caller) -> None:
     page = with_authenticator(window)
-    page.goto(url + invited(stage))
-    page.get_by_label("Your name").fill("Anna")
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("main").get_by_role("link", name="Add a passkey").click()
+    member(stage).enter(window, url)
+    page.goto(f"{url}/inbox/account")
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_role("listitem").filter(has_text="Passkey")).to_contain_text("added just now")
     [user] = good(caller.get("/v1/organizations/users"))["data"]
