@@ -20,11 +20,15 @@ def text(result: ToolResult) -> str:
 
 
 def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
-    """Wait until the condition is true, and return its value. Fails after the seconds."""
-    deadline = time.monotonic() + seconds
+    """Wait until the condition is true, and return its value. Fails after the seconds.
+
+    The pauses grow with the wait: many conditions look at all processes of the machine.
+    """
+    began = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"the condition is not true after {seconds} s"
-        time.sleep(0.03)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"the condition is not true after {seconds} s"
+        time.sleep(min(0.01 + waited / 10, 0.2))
     return value
 
 

@@ -1,8 +1,12 @@
 """Workdirs: one folder per session, and an id of the storage that all of its workers agree on."""
 
-import multiprocessing
+import fcntl
+import os
+import sys
 
 import pytest
+import warm
+from looking import until
 
 from models.settings import settings
 from workers.tools.sandbox import workdir
@@ -15,22 +19,32 @@ def test_the_storage_keeps_its_id(tmp_path):
     assert workdir.storage_id(tmp_path / "other") != first
 
 
-def _ask(root, gate, answers):
-    gate.wait()
-    answers.put(workdir.storage_id(root))
+ASK = """
+import fcntl, sys
+from pathlib import Path
+from workers.tools.sandbox import workdir
+gate = open(sys.argv[1])
+print("ready", flush=True)
+fcntl.flock(gate, fcntl.LOCK_SH)
+print([workdir.storage_id(Path(sys.argv[2], str(number))) for number in range(30)])
+"""
 
 
 def test_workers_that_ask_at_once_agree(tmp_path):
-    spawn = multiprocessing.get_context("spawn")
-    gate, answers = spawn.Barrier(4), spawn.Queue()
-    workers = [spawn.Process(target=_ask, args=(tmp_path / "root", gate, answers)) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    storage_ids = {answers.get(timeout=60) for _ in workers}
-    for worker in workers:
-        worker.join()
-    assert len(storage_ids) == 1
-    assert [p.name for p in (tmp_path / "root").iterdir()] == [".storage"]
+    """All wait for the lock of a file, and get it at once. They meet at some of the roots."""
+    logs = [tmp_path / f"log{number}" for number in range(4)]
+    workers = []
+    with (tmp_path / "gate").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        for log in logs:
+            with log.open("wb") as output:
+                command = [sys.executable, "-c", ASK, str(tmp_path / "gate"), str(tmp_path / "root")]
+                workers.append(warm.start(command, dict(os.environ), output))
+        until(lambda: all("ready" in log.read_text() for log in logs), 60)
+    assert [worker.wait(60) for worker in workers] == [0] * 4
+    (answer,) = {log.read_text() for log in logs}
+    assert answer.count("stor_") == 30
+    assert {path.name for path in (tmp_path / "root").glob("*/.*")} == {".storage"}
 
 
 def test_a_storage_that_cannot_be_written_is_an_error(tmp_path):
