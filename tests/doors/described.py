@@ -1,5 +1,6 @@
 """Checks every response in the API's tests against the API's OpenAPI document."""
 
+import json
 import re
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,8 @@ import jsonschema_rs
 Json = dict[str, Any]
 _OFFSET = re.compile(r'_at": ?"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"')
 """A time whose offset is not spelled Z."""
+URN = "urn:assent:document"
+"""The document's name in a registry. A validator with all schemas in its own schema would take 15 ms instead of 1 ms to create."""
 
 
 class Document:
@@ -22,6 +25,8 @@ class Document:
         self.content = content
         plain_first = sorted(content["paths"].items(), key=lambda item: item[0].count("{"))  # OpenAPI's order of matching
         self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), routes) for path, routes in plain_first]
+        components = {"components": {"schemas": content["components"]["schemas"]}}
+        self._registry = jsonschema_rs.Registry([(URN, components)], draft=jsonschema_rs.Draft202012)
         self._validators: dict[str, Any] = {}
 
     def check(self, response: httpx2.Response) -> None:
@@ -39,7 +44,7 @@ class Document:
         if media_type == "application/json":
             response.read()
             assert not _OFFSET.search(response.text), "a time is spelled with Z"
-            self._validator(described["content"][media_type]["schema"]).validate(response.json())
+            self.validator(described["content"][media_type]["schema"]).validate(response.json())
 
     def _route(self, request: httpx2.Request) -> Json | None:
         for pattern, routes in self._paths:
@@ -54,16 +59,13 @@ class Document:
             return self.content["components"][kind][name]
         return node
 
-    def _validator(self, schema: Json) -> Any:
-        name = str(schema)
-        if name not in self._validators:
-            self._validators[name] = validator(self.content, schema)
-        return self._validators[name]
-
-
-def validator(document: Json, schema: Json) -> Any:
-    """Return a validator for a schema of the document."""
-    return jsonschema_rs.Draft202012Validator(schema | {"components": {"schemas": document["components"]["schemas"]}})
+    def validator(self, schema: Json) -> Any:
+        """Return a validator for a schema of the document."""
+        text = json.dumps(schema)
+        if text not in self._validators:
+            absolute = json.loads(text.replace('"#/components/', f'"{URN}#/components/'))
+            self._validators[text] = jsonschema_rs.Draft202012Validator(absolute, registry=self._registry)
+        return self._validators[text]
 
 
 def check(url: str, response: httpx2.Response) -> None:

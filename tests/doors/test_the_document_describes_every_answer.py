@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,18 @@ from rows.stage import Stage, call
 
 from api import create_app
 from api.door import pages
+from models.database.transactions import transaction
 
 if TYPE_CHECKING:
+    from requests import Session
     from schemathesis import APIOperation, Case, GenerationMode
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
 """Requests per route, the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""
+
+
+TABLES = ("agent", "environment", "session", "thread", "approval", "work")
+"""Tables with rows for the routes to find. A path parameter has the name of its table and `_id`."""
 
 
 class World:
@@ -29,16 +35,23 @@ class World:
 
     def __init__(self, caller: Caller, stage: Stage) -> None:
         self.caller, self.stage = caller, stage
-        self.ids = self.fresh("")
+        self._last: dict[str, tuple[dict[str, str], Any]] = {}
+        """The last rows, by the name of the method that created them: their ids, and the rows as they were then."""
 
-    def fresh(self, path: str) -> dict[str, str]:
-        """Create new rows, for a route that ends or removes them. Returns their ids by path parameter."""
-        if "/work" in path:
-            config = {"type": "self_hosted"}
-            environment = good(self.caller.post("/v1/environments", json={"name": "E", "config": config}))
-            self.caller.say(self.caller.session(environment_id=environment["id"])["id"])
-            work = good(self.caller.get(f"/v1/environments/{environment['id']}/work/poll"))
-            return self.ids | {"environment_id": environment["id"], "work_id": work["id"]}
+    def ids(self, path: str) -> dict[str, str]:
+        """Return the ids of rows for a route, by path parameter."""
+        ids = self._unchanged(self._create)
+        return ids | self._unchanged(self._create_work) if "/work" in path else ids
+
+    def _unchanged(self, create: Callable[[], dict[str, str]]) -> dict[str, str]:
+        """Return the ids of the rows that `create` created last, or of new rows if a request has changed the last ones."""
+        ids, rows = self._last.get(create.__name__, ({}, None))
+        if not ids or self._read(ids) != rows:
+            ids = create()
+            self._last[create.__name__] = ids, self._read(ids)
+        return ids
+
+    def _create(self) -> dict[str, str]:
         # An earlier request may have halted the workspace, or set a policy that allows or denies all calls.
         good(self.caller.delete("/v1/halt"))
         good(self.caller.post("/v1/policy", json={"permission_policy": None}))
@@ -55,16 +68,29 @@ class World:
             "approval_id": waiting["approval_id"],
         }
 
+    def _create_work(self) -> dict[str, str]:
+        config = {"type": "self_hosted"}
+        environment = good(self.caller.post("/v1/environments", json={"name": "E", "config": config}))
+        self.caller.say(self.caller.session(environment_id=environment["id"])["id"])
+        work = good(self.caller.get(f"/v1/environments/{environment['id']}/work/poll"))
+        return {"environment_id": environment["id"], "work_id": work["id"]}
+
+    def _read(self, ids: dict[str, str]) -> Any:
+        """Return the rows with these ids, and those that hold for the whole workspace."""
+        selects = ["SELECT to_jsonb(t) FROM workspace t", "SELECT to_jsonb(t) FROM halt t WHERE ended_at IS NULL"]
+        selects += [f"SELECT to_jsonb(t) FROM {name} t WHERE id = %({name}_id)s" for name in TABLES if f"{name}_id" in ids]
+        with transaction(self.stage.workspace_id) as db:
+            return db.rows(" UNION ALL ".join(selects), **ids)
+
     def put_into(self, case: "Case") -> None:
         """Replace the generated ids of a valid request by those of existing rows."""
-        if case.method != "GET" or "/work" in case.path:
-            self.ids = self.fresh(case.path)
-        for name in set(case.path_parameters or {}) & set(self.ids):
-            case.path_parameters[name] = self.ids[name]
+        ids = self.ids(case.path)
+        for name in set(case.path_parameters or {}) & set(ids):
+            case.path_parameters[name] = ids[name]
         for values, name in ((case.headers, "anthropic-workspace-id"), (case.headers, "Authorization"), (case.query, "page")):
             (values or {}).pop(name, None)
         if case.path == "/v1/sessions" and isinstance(case.body, dict):
-            case.body |= {"agent": self.ids["agent_id"], "environment_id": self.ids["environment_id"]}
+            case.body |= {"agent": ids["agent_id"], "environment_id": ids["environment_id"]}
         if case.path.endswith("/decision") and isinstance(case.body, dict):
             case.body = {"result": "deny", "deny_message": case.body.get("deny_message"), "interrupt": case.body.get("interrupt")}
 
@@ -85,9 +111,20 @@ def schema(api: str) -> Any:
     return loaded.exclude(path_regex="stream$")
 
 
+@pytest.fixture
+def session(world: World) -> "Iterator[Session]":
+    """One connection for all requests, with the API key. It looks for no proxy in the environment, as each request would."""
+    from requests import Session
+
+    with Session() as session:
+        session.trust_env = False
+        session.headers["x-api-key"] = world.caller.headers["x-api-key"]
+        yield session
+
+
 @pytest.mark.timeout(400)  # hundreds of requests
 @pytest.mark.parametrize("mode", ["positive", pytest.param("negative", marks=pytest.mark.slow)])
-def test_the_document_describes_the_response_to_every_request(schema: Any, world: World, mode: str) -> None:
+def test_the_document_describes_the_response_to_every_request(schema: Any, world: World, session: "Session", mode: str) -> None:
     from schemathesis import GenerationMode
     from schemathesis.core.failures import FailureGroup
 
@@ -96,13 +133,13 @@ def test_the_document_describes_the_response_to_every_request(schema: Any, world
         operation = result.ok()
         try:
             with suppress(Unsatisfiable):  # a route without parameters has no invalid request
-                _ask(operation, GenerationMode(mode), world)
+                _ask(operation, GenerationMode(mode), world, session)
         except (AssertionError, FailureGroup) as error:
             wrong.append((operation.label, error))
     assert not wrong, "\n\n".join(f"{label}: {_text(error)}" for label, error in wrong)
 
 
-def _ask(operation: "APIOperation", mode: "GenerationMode", world: World) -> None:
+def _ask(operation: "APIOperation", mode: "GenerationMode", world: World, session: "Session") -> None:
     """Send EXAMPLES requests, valid or invalid by `mode`."""
     import schemathesis
     from schemathesis.specs.openapi import checks as spec
@@ -123,7 +160,7 @@ def _ask(operation: "APIOperation", mode: "GenerationMode", world: World) -> Non
     def ask(case: "Case") -> None:
         if mode.is_positive:
             world.put_into(case)
-        case.call_and_validate(headers={"x-api-key": world.caller.headers["x-api-key"]}, checks=checks, timeout=20)
+        case.call_and_validate(session=session, checks=checks, timeout=20)
 
     ask()
 
@@ -171,11 +208,11 @@ def test_names_in_the_document_are_unique_and_without_module_prefixes(document: 
     assert len(names) == len(set(names))
 
 
-def test_a_stream_s_frames_are_described(caller: Caller, stage: Stage, document: dict[str, Any]) -> None:
+def test_a_stream_s_frames_are_described(caller: Caller, stage: Stage, api: str) -> None:
     session = caller.session()
     caller.tell(session["id"], message())
     stage.reply(session["id"], call())
-    frame = described.validator(document, {"$ref": "#/components/schemas/StreamFrame"})
+    frame = described.document(api).validator({"$ref": "#/components/schemas/StreamFrame"})
     for event in caller.events(session["id"], include="approvals"):
         frame.validate(event)
     frame.validate({"type": "event_start", "event": {"id": "sevt_1", "type": "agent.message"}})
