@@ -167,9 +167,9 @@ def test_a_page_of_html_is_no_reply_and_its_error_says_where_to_look(
 def test_a_stream_without_an_end_is_given_up_at_its_limit(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, chunk: bytes
 ) -> None:
-    error = failure(use_model_at(answering(chunk, times=1_000_000), limits={"response_bytes": 200_000}), request_of("hi"))
+    error = failure(use_model_at(answering(chunk, times=1_000_000), limits={"response_bytes": 20_000}), request_of("hi"))
     assert error.retryable
-    assert "malformed" in str(error) or str(error) == "The model's response is longer than 200000 bytes"
+    assert "malformed" in str(error) or str(error) == "The model's response is longer than 20000 bytes"
 
 
 def test_a_reply_that_takes_too_long_is_given_up(standin: str, use_model_at: UseModelAt, request_of: RequestOf) -> None:
