@@ -76,9 +76,10 @@ class World:
         return {"environment_id": environment["id"], "work_id": work["id"]}
 
     def _read(self, ids: dict[str, str]) -> Any:
-        """Return the rows with these ids, and those that hold for the whole workspace."""
-        selects = ["SELECT to_jsonb(t) FROM workspace t", "SELECT to_jsonb(t) FROM halt t WHERE ended_at IS NULL"]
-        selects += [f"SELECT to_jsonb(t) FROM {name} t WHERE id = %({name}_id)s" for name in TABLES if f"{name}_id" in ids]
+        """Return the rows with these ids, and those that hold for the whole workspace, without the heads of audits."""
+        sources = ["workspace t", "halt t WHERE ended_at IS NULL"]
+        sources += [f"{name} t WHERE id = %({name}_id)s" for name in TABLES if f"{name}_id" in ids]
+        selects = [f"SELECT to_jsonb(t) - '{{audit_seq,audit_head}}'::text[] FROM {source}" for source in sources]
         with transaction(self.stage.workspace_id) as db:
             return db.rows(" UNION ALL ".join(selects), **ids)
 
