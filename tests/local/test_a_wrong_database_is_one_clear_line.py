@@ -1,17 +1,16 @@
 """A database that is unreachable, too old or not migrated, or whose roles are too strong, is one line that says what to do."""
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
+import warm
 from alembic.script import ScriptDirectory
 from click.testing import CliRunner
-from own_database import DatabaseUrls, make_url
+from own_database import TEMPLATE, DatabaseUrls, make_url
 from psycopg import sql
 
 from api.cli.main import main
@@ -30,11 +29,26 @@ RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, ow
 @pytest.fixture
 def bare_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
     """A database of the owner without any table."""
-    name = make_url(database_urls.admin, "").rpartition("/")[2] + "assent_bare_" + database_urls.app.rpartition("_")[2]
+    with new_database(database_urls, "template0") as urls:
+        yield urls
+
+
+@pytest.fixture
+def migrated_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
+    """A database of the owner with the schema of this release."""
+    with new_database(database_urls, TEMPLATE) as urls:
+        yield urls
+
+
+@contextmanager
+def new_database(urls: DatabaseUrls, template: str) -> Iterator[DatabaseUrls]:
+    """Create a database from a template, and drop it at the end."""
+    name = make_url(urls.admin, "").rpartition("/")[2] + "assent_bare_" + urls.app.rpartition("_")[2]
     identifier = sql.Identifier(name)
-    with psycopg.connect(database_urls.admin, autocommit=True) as db:
-        db.execute(sql.SQL("CREATE DATABASE {} OWNER assent_owner TEMPLATE template0").format(identifier))
-        yield DatabaseUrls(*(make_url(url, name) for url in vars(database_urls).values()))
+    create = sql.SQL("CREATE DATABASE {} OWNER assent_owner TEMPLATE {}").format(identifier, sql.Identifier(template))
+    with psycopg.connect(urls.admin, autocommit=True) as db:
+        db.execute(create)
+        yield DatabaseUrls(*(make_url(url, name) for url in vars(urls).values()))
         db.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
 
 
@@ -119,38 +133,36 @@ def test_a_database_without_a_schema_is_refused_until_it_is_migrated(bare_databa
     assert check_current(bare_database.system) is None
 
 
-def test_an_older_schema_is_refused(bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_schema_is_refused(migrated_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release has one migration more than the database."""
-    migrate(bare_database.owner)
     add_migration(tmp_path, monkeypatch)
-    assert "older than this release" in (check_current(bare_database.app) or "")
+    assert "older than this release" in (check_current(migrated_database.app) or "")
 
 
 @pytest.mark.parametrize("serves", [True, False])
 def test_a_newer_schema_is_accepted_if_its_release_says_that_it_serves_this_one(
-    bare_database: DatabaseUrls, tmp_path: Path, serves: bool
+    migrated_database: DatabaseUrls, tmp_path: Path, serves: bool
 ) -> None:
     """During a deployment the previous release runs beside the next one's schema."""
     with pytest.MonkeyPatch.context() as next_release:
         add_migration(tmp_path, next_release, serves=[max(known())] if serves else [])
-        migrate(bare_database.owner)
-        assert check_current(bare_database.app) is None
-    fault = check_current(bare_database.app)
+        migrate(migrated_database.owner)
+        assert check_current(migrated_database.app) is None
+    fault = check_current(migrated_database.app)
     if serves:
         assert fault is None
-        migrate(bare_database.owner)  # changes nothing
-        assert check_current(bare_database.app) is None
+        migrate(migrated_database.owner)  # changes nothing
+        assert check_current(migrated_database.app) is None
     else:
         assert "has the revision 9999, which this release" in (fault or "")
 
 
 def test_a_schema_that_this_release_does_not_know_is_one_clear_line(
-    bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    migrated_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrate(bare_database.owner)
-    with psycopg.connect(bare_database.owner, autocommit=True) as db:
+    with psycopg.connect(migrated_database.owner, autocommit=True) as db:
         db.execute("UPDATE alembic_version SET version_num = '9017'")
-    monkeypatch.setenv("DATABASE_OWNER_URL", bare_database.owner)
+    monkeypatch.setenv("DATABASE_OWNER_URL", migrated_database.owner)
     result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
     assert result.output.startswith("Error: the database's schema has the revision 9017, which this release (revision ")
@@ -159,11 +171,10 @@ def test_a_schema_that_this_release_does_not_know_is_one_clear_line(
 
 
 def test_a_migration_that_fails_is_one_clear_line(
-    bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    migrated_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrate(bare_database.owner)
     add_migration(tmp_path, monkeypatch, does="from alembic import op\n\n    op.execute('SELECT 1 / 0')")
-    monkeypatch.setenv("DATABASE_OWNER_URL", bare_database.owner)
+    monkeypatch.setenv("DATABASE_OWNER_URL", migrated_database.owner)
     result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
     assert (result.exit_code, result.output) == (
         1,
@@ -214,11 +225,11 @@ def test_assent_up_refuses_a_role_that_is_too_strong(
 
 
 def test_assent_up_ends_with_one_line_that_names_the_missing_variable(
-    database_urls: DatabaseUrls, redis_url: str, tmp_path: Path
+    database_urls: DatabaseUrls, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("DATABASE")} | {"DATABASE_URL": database_urls.app}
-    command = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    for name in ("DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL"):
+        monkeypatch.delenv(name)
+    done = warm.run("-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data"))
     assert done.returncode == 1
     assert "DATABASE_SYSTEM_URL is not" in done.stderr
     assert done.stderr.count("\n") == 1
