@@ -21,6 +21,9 @@ WITHOUT_COLLECTIONS = "import gc, runpy, sys; gc.disable(); del sys.argv[0]; run
 """A program that runs a module. A generator makes little garbage, and collections would take a quarter of its CPU time."""
 
 
+pytestmark = [pytest.mark.slow, pytest.mark.ci]
+
+
 @pytest.fixture(scope="module")
 def file(api: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the API's document, in a folder of its own."""

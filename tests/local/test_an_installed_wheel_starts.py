@@ -97,7 +97,7 @@ def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.installation
+@pytest.mark.ci
 @pytest.mark.timeout(900)
 def test_all_that_compose_starts_runs_for_an_unknown_user_who_can_write_nowhere_else(
     program: Path, database_urls: DatabaseUrls, clean_redis: str, tmp_path: Path

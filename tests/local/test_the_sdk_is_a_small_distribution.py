@@ -84,6 +84,8 @@ def test_a_function_is_tested_with_nothing_else_installed(wheel: Path, project: 
     assert f"assent.testing needs the server, which {environment}/bin/python" in run(environment, project, "-c", judging).stderr
 
 
+@pytest.mark.slow
+@pytest.mark.ci
 def test_mypy_checks_a_toolset_strictly(wheel: Path, project: Path, tmp_path: Path) -> None:
     environment = environment_in(tmp_path)
     pip(environment, "install", "--no-deps", wheel)

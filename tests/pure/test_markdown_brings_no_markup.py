@@ -1,6 +1,7 @@
 """What an agent writes is shown with a few kinds of markup, and can neither bring its own nor hide anything."""
 
 import time
+from functools import cache
 
 import pytest
 
@@ -54,15 +55,31 @@ def test_nothing_is_hidden() -> None:
     assert markup.count("https://evil.example") == 2, "a definition of a reference is shown"
 
 
+ORDINARY = "Some **bold** words and `code` in a [link](https://a.example).\n\n" * 300
+
+
+@cache
+def cost(text: str) -> float:
+    """The CPU time of a text's markup, in seconds: the least of three."""
+    times = []
+    for _ in range(3):
+        before = time.thread_time()
+        Pen()(text[:LONGEST])
+        times.append(time.thread_time() - before)
+    return min(times)
+
+
 @pytest.mark.parametrize(
     "text", ["[" * LONGEST, "![" * (LONGEST // 2), "[a](b" * 4000, "*a **" * 4000, "> " * 10_000, "|a|\n|-|\n" * 2000]
 )
-def test_hostile_texts_cost_a_page_little(text: str) -> None:
-    pen, before = Pen(seconds=0.02), time.thread_time()
-    for _ in range(20):
-        pen(text[:LONGEST])
-    assert time.thread_time() - before < 1
-    assert pen("**plain** by now") in {'<p class="plain">**plain** by now</p>', "<p><strong>plain</strong> by now</p>\n"}
+def test_a_hostile_text_costs_no_more_than_some_ordinary_ones(text: str) -> None:
+    assert cost(text) < 20 * cost(ORDINARY)
+
+
+def test_texts_stay_plain_once_a_page_s_time_is_used_up() -> None:
+    pen = Pen(seconds=1e-9)
+    assert "<strong>" in pen("**bold** at first")
+    assert pen("**plain** by now") == '<p class="plain">**plain** by now</p>'
 
 
 def test_a_very_long_text_stays_plain() -> None:
