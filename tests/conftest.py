@@ -58,6 +58,9 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: "list[execnet.XSpec]")
     start_servers()  # meanwhile
     if hasattr(os, "pidfd_open"):
         os.environ[warm.PATHS] = json.dumps(config.args)
+        if config.args == config.getini("testpaths"):  # tests of each kind will run: meanwhile the others can import
+            for kind in warm.PACKAGES:
+                warm.begin(kind)
         for spec in specs:
             spec.python = f"{sys.executable} -I -S {Path(__file__).with_name('warm.py')}"
 

@@ -172,17 +172,24 @@ def _run(words: list[str], env: dict[str, str] | None, log: IO[bytes], errors: I
     return subprocess.Popen(words, cwd=HOUSE, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=errors, start_new_session=True)
 
 
-def _address(kind: str) -> str:
-    """Return the address of the process that forks, once it does. Starts it if no test process has done so."""
+def begin(kind: str) -> Path:
+    """Start the process of this kind unless a test process has done so. Does not wait for it. Returns its address."""
     folder, _, pytest_pid = os.environ["ASSENT_TEST_RUN"].rpartition(":")
     address = Path(folder) / kind
-    ready, log = address.with_suffix(".ready"), address.with_suffix(".log")
+    log = address.with_suffix(".log")
     with address.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not log.exists():
             with log.open("wb") as output:
                 process = _run([sys.executable, __file__, kind, str(address), pytest_pid], None, output, output)
             process.returncode = 0  # suppresses Popen's warning that the process still runs
+    return address
+
+
+def _address(kind: str) -> str:
+    """Return the address of the process that forks, once it does."""
+    address = begin(kind)
+    ready, log = address.with_suffix(".ready"), address.with_suffix(".log")
     deadline = time.monotonic() + 110  # below the time limit of a test
     while not ready.exists():
         assert time.monotonic() < deadline, log.read_text()
