@@ -1,13 +1,14 @@
 """What takes long to import is imported when it is used, so that commands and processes start quickly.
 
 The command line leaves out what only servers need. Workers leave out the SDKs of providers, which `turns` loads by itself, and of
-MCP servers. Beat leaves out the tasks. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no
-row, nor what reads an archive outside of the database.
+MCP servers. Beat and Flower leave out the tasks. No process imports what only others run, nor SQLAlchemy's ORM, which reads and
+writes no row, nor what reads an archive outside of the database.
 """
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -23,6 +24,13 @@ for name in ELSEWHERE.values():
 WORKER = """
 from workers.__main__ import commands
 commands()
+from workers.celery import app
+app.loader.import_default_modules()
+"""
+FLOWER = """
+import os
+os.environ["FLOWER_BASIC_AUTH"], os.environ["ASSENT_PROBE_FOLDER"] = "name:password", {folder!r}
+import deploy.flowerconfig
 from workers.celery import app
 app.loader.import_default_modules()
 """
@@ -64,6 +72,12 @@ def test_beat_names_tasks_and_loads_none() -> None:
             assert ("workers.sweeps.dispatching" in app.conf.include) is loads
     finally:
         app.conf.include = tasks
+
+
+def test_flower_loads_no_tasks(tmp_path: Path) -> None:
+    modules = imports(FLOWER.format(folder=str(tmp_path)))
+    assert {"flower", "workers.celery"} <= modules
+    assert modules & {"workers.turn", "workers.tool"} == set()
 
 
 def test_the_api_imports_no_worker_and_no_model_s_sdk() -> None:
