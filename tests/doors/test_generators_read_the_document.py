@@ -14,14 +14,12 @@ from doors.served import MODEL, Caller, good
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 Json = dict[str, Any]
+pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
 OPTIONS = "content_type_overrides:\n  application/jsonl: text/plain\npost_hooks: []\n"
 """JSON lines are a text for a generated client. The formatters that it would run need no test."""
 WITHOUT_COLLECTIONS = "import gc, runpy, sys; gc.disable(); del sys.argv[0]; runpy.run_module(sys.argv[0], run_name='__main__')"
 """A program that runs a module. A generator makes little garbage, and collections would take a quarter of its CPU time."""
-
-
-pytestmark = [pytest.mark.slow, pytest.mark.ci]
 
 
 @pytest.fixture(scope="module")

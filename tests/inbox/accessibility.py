@@ -15,7 +15,7 @@ COLORS = {**VIOLATIONS, "runOnly": ["color-contrast"]}
 """The one rule whose result depends on the colour scheme."""
 WHOLE: dict[str, Any] = {"include": [["html"]]}
 WITHOUT_FRAME: dict[str, Any] = {"exclude": [[".rail"], [".bar"], [".more"], ["dialog"]]}
-"""What all pages have around their contents is checked on one page: axe needs half of its time for it."""
+"""What all pages have around their contents is the same on each, and is checked on one."""
 
 
 def check(page: Page, *themes: str, frame: bool = False) -> None:

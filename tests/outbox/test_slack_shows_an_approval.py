@@ -1,6 +1,7 @@
 """A message in Slack stays within Slack's limits, shows texts of others as nothing but text, and is edited later."""
 
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def texts(block: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("text", ["a", "&", "\U0001f600", "`", "\n", "\u202e", "<!channel>"])
 def test_a_text_of_any_length_is_cut_to_slack_s_limits(slack: FakeSlack, text: str) -> None:
     for length in (1, 149, 150, 151, 299, 301, 2999, 3001, 4000):
-        long = text * -(-length // len(text))
+        long = text * ceil(length / len(text))
         send(title=long, sentence=long, evidence=long, agent=long, afterwards=long, code="123456")
         send(**{**DECIDED, "title": long, "sentence": long, "outcome": long})
     assert all(body["blocks"] for _, body in slack.calls), "nothing had to be sent again without blocks"
