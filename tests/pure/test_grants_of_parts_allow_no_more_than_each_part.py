@@ -59,7 +59,8 @@ def test_a_grant_for_each_command_covers_the_line(line: str) -> None:
         for choice in (0, -1):
             grants = [grant_of_part("bash", part.patterns[choice], id=f"grnt_{n}") for n, part in enumerate(all_parts)]
             assert judge([], grants, line) == "allow"
-            assert len(grants) == 1 or judge([], grants[1:], line) == "ask"
+            # Another command's wide pattern may cover the first one as well.
+            assert len(grants) == 1 or judge([], grants[1:], line) == judge([], grants[1:], all_parts[0].command)
 
 
 def test_parts_go_from_narrow_to_wide_and_never_to_a_whole_program_with_subcommands() -> None:
