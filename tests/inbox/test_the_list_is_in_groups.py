@@ -60,6 +60,7 @@ def test_the_way_back_from_a_card_leads_to_its_row(admin: Visitor, stage: Stage)
     rows = asked(stage, *(call(command=f"echo {number}") for number in range(18)))
     admin.open()
     last = rows[-1].id
+    admin.settle()
     admin.page.locator(f"#{last} a.title").click()
     expect(admin.page.locator(f"#{last}")).to_have_class(re.compile("selected"))
     admin.settle()
