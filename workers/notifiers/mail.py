@@ -150,14 +150,14 @@ def _deliver(server: MailServer, message: EmailMessage, recipient: str) -> None:
 @contextmanager
 def _connected(server: MailServer) -> Iterator[smtplib.SMTP]:
     """Open a connection, encrypted and signed in as configured."""
-    seconds, context = settings().mail_seconds, ssl.create_default_context()
+    seconds = settings().mail_seconds
     if server.security == "tls":
-        smtp: smtplib.SMTP = _LimitedTls(server.host, server.port, timeout=seconds, context=context)
+        smtp: smtplib.SMTP = _LimitedTls(server.host, server.port, timeout=seconds, context=ssl.create_default_context())
     else:
         smtp = _Limited(server.host, server.port, timeout=seconds)
     try:
         if server.security == "starttls":
-            smtp.starttls(context=context)
+            smtp.starttls(context=ssl.create_default_context())
         if server.user:
             smtp.login(server.user, server.password)
         yield smtp
