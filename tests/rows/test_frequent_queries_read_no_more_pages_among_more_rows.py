@@ -45,8 +45,8 @@ from models.session.thread.row import Thread, own_id
 FEW, MANY = 100, 10_000
 HEIGHT = 10
 """Pages that a query may read in addition, since an index of more rows has one more level."""
-RANGES = 2 * 16
-"""Pages of the two ranges of acts that a time is in: their index knows the times of each 16 pages."""
+RANGES = 2 * 32
+"""Pages of the two ranges of acts that a time is in: their index knows the times of each 32 pages."""
 TABLES = "approval, approval_grant, attempt, audit, call_input, daily_usage, event, session, tool_call, turn"
 VACUUM = f"VACUUM ANALYZE {TABLES}"
 
