@@ -40,8 +40,6 @@ SESSION_HEADER = "X-Assent-Session"
 MOST_MODELS = 1000
 
 errors.FORMATS["/v1/chat/completions"] = responses.error
-
-
 errors.FORMATS["chat.send"] = responses.error
 
 
