@@ -14,6 +14,7 @@ from api.cli.briefing import briefing_lines
 from api.cli.client import Approval, Inbox, RefusedByApi
 from api.cli.forms import ask_all, declined
 from api.cli.showing import REACHES, describe, json_text, narrate
+from models.pure.json.canonical import canonical
 from models.pure.policy.patterns import parts
 from models.pure.text.visible import visible
 
@@ -197,11 +198,22 @@ def edited(approval: Approval) -> dict[str, Any] | None:
         except ValueError as error:
             fault = f"It is not JSON: {error}."
         else:
-            if isinstance(content, dict):
+            fault = _fault_of(content)
+            if not fault:
                 return content if content != approval["input"] else None
-            fault = "It is not a JSON object."
         if not click.confirm(f"{fault} Edit it again?", default=True):
             return None
+
+
+def _fault_of(content: Any) -> str:
+    """Return why an input cannot run, or an empty text."""
+    if not isinstance(content, dict):
+        return "It is not a JSON object."
+    try:
+        canonical(content)
+    except ValueError as error:  # a number that JSON does not have, or that programs read differently
+        return f"It is not JSON that can be sent: {error}."
+    return ""
 
 
 def _complete(inbox: Inbox, approval: Approval, choice: str, decision: Decision) -> Decision | None:

@@ -23,6 +23,8 @@ from models.errors import NotFound, Refusal
 from models.people.principal import PersonPrincipal
 
 SIGN_IN = "/sign-in"
+LONGEST_PLACE = 4000
+"""Characters of a page's address: enough for the ids of a hundred calls, and half of a request's first line."""
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -188,6 +190,6 @@ def to_sign_in() -> Response:
 
 def local(place: str | None, otherwise: str = "/inbox") -> str:
     """Return a path of this server, with its query and fragment; `otherwise` for any other place."""
-    if not place or not place.startswith("/") or place.startswith(("//", "/\\")) or len(place) > 2000:
+    if not place or not place.startswith("/") or place.startswith(("//", "/\\")) or len(place) > LONGEST_PLACE:
         return otherwise
     return place if place.isascii() and place.isprintable() and "\\" not in place else otherwise

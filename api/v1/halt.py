@@ -56,7 +56,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery) -> Halt:
 
 
 @halt.post("")
-@writes(HaltStart, "admin", once=True, response=Halt)
+@writes(HaltStart, "admin", idempotent=True, response=Halt)
 def start(db: Db, principal: Principal, body: HaltStart) -> Halt:
     """Halt the workspace.
 

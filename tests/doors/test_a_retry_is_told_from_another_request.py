@@ -61,6 +61,14 @@ def test_a_retry_of_a_request_that_cannot_act_twice_gets_the_newest_response(cal
     assert good(caller.post(path, json={}, headers=RETRY)) == archived
 
 
+def test_a_retry_never_says_that_a_workspace_is_halted_which_is_not(caller: Caller) -> None:
+    halt = {"json": {"reason": "x"}}
+    assert good(caller.post("/v1/halt", headers=FIRST, **halt))["halted"]
+    good(caller.delete("/v1/halt"))
+    assert good(caller.post("/v1/halt", headers=RETRY, **halt))["halted"]
+    assert good(caller.get("/v1/halt"))["halted"]
+
+
 @pytest.mark.parametrize("other", [{"path": "/v1/environments"}, {"body": BODY | {"name": "B"}}])
 def test_a_retry_gets_no_response_of_another_request(caller: Caller, other: dict[str, Any]) -> None:
     first = caller.post("/v1/agents", json=BODY, headers=FIRST)

@@ -68,6 +68,14 @@ def test_the_table_has_each_argument_once_and_allows_what_is_chosen(anna: httpx2
     assert [status(stage, row) for row in rows] == ["allowed"] * 4 + ["pending"] * 2
 
 
+def test_however_many_are_chosen_the_table_says_what_became_of_each(anna: httpx2.Client, stage: Stage) -> None:
+    rows = refunds(stage, *({"order": n, "amount_cents": n} for n in range(100)))
+    rows[0].input_sha256 = "0" * 64
+    page = texts_of(decide(anna, "allow", *rows))
+    assert "1 call changed meanwhile, and was not decided." in page
+    assert page.count("Allowed by") == 99
+
+
 def test_a_denial_tells_the_agent_why(anna: httpx2.Client, stage: Stage) -> None:
     rows = refunds(stage)
     decide(anna, "deny", *rows, deny_message="Not on a Friday.")

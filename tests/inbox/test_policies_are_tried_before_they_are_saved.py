@@ -1,5 +1,7 @@
 """The page of policies: rules of all levels in order of precedence, a call to try, a change to simulate, and what is saved."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx2
 import pytest
 from inbox.accessibility import check_at_desk_and_phone
@@ -37,6 +39,14 @@ def policy(stage: Stage) -> object:
     """Return the workspace's policy."""
     with transaction(stage.workspace_id) as db:
         return Workspace.policies(db)["policy"]
+
+
+def own_rules(stage: Stage, agent: str = "") -> list[object]:
+    """Return the rules of the workspace, or of the agent."""
+    with transaction(stage.workspace_id) as db:
+        own = Agent.find(db, agent).at(db).body["permission_policy"] if agent else Workspace.policies(db)["policy"]
+    rules: list[object] = own["rules"]
+    return rules
 
 
 def rows(plain: Plain) -> list[str]:
@@ -216,6 +226,22 @@ def test_only_who_may_change_a_policy_saves_it(api: str, stage: Stage, agent_id:
         assert "Save the rule" not in shown.text
         assert client.post("/inbox/policies/save", data={"agent": agent_id, **rule}).status_code == 403
     assert policy(stage) == before
+
+
+@pytest.mark.parametrize("level", ["workspace", "agent"])
+def test_rules_that_are_added_at_once_are_all_kept(api: str, stage: Stage, agent_id: str, level: str) -> None:
+    agent = {"agent": agent_id} if level == "agent" else {}
+    before = len(own_rules(stage, **agent))
+    admin = member(stage, "admin")
+
+    def add(number: int) -> int:
+        with admin.client(api) as client:
+            data = {"effect": "deny", "match": f"bash(program{number} *)", **agent}
+            return client.post("/inbox/policies/save", data=data).status_code
+
+    with ThreadPoolExecutor(6) as threads:
+        assert set(threads.map(add, range(6))) == {303}
+    assert len(own_rules(stage, **agent)) == before + 6
 
 
 def test_who_reads_only_their_own_sees_grants(api: str, stage: Stage) -> None:

@@ -136,6 +136,8 @@ def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Sta
         ("pass", "7\nq\n", "nothing was decided"),
         ("text = '{'", "7\nn\nq\n", "It is not JSON"),
         ("text = '[]'", "7\nn\nq\n", "It is not a JSON object"),
+        ("text = '{\"timeout\": NaN}'", "7\nn\nq\n", "It is not JSON that can be sent"),
+        ("text = '{\"timeout\": 1152921504606846976}'", "7\nn\nq\n", "It is not JSON that can be sent"),
         ("text = '{\"nosuch\": 1}'", "7\ny\nq\n", "Not decided: updated_input: "),
         ("text = text.replace('git status', 'git diff')", "7\nn\nq\n", "Run this instead?"),
     ],

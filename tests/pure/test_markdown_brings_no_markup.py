@@ -34,7 +34,10 @@ def test_html_is_text(text: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["javascript:alert(1)", "JaVaScRiPt:x", "data:text/html,x", "//evil.example", "/inbox/halt", "file:///etc/passwd"],
+    [
+        *("javascript:alert(1)", "JaVaScRiPt:x", "data:text/html,x", "//evil.example", "/inbox/halt", "file:///etc/passwd"),
+        *("https:evil.example", "https:/evil.example", "http:inbox"),
+    ],
 )
 def test_a_link_leads_only_to_the_web_or_to_mail(address: str) -> None:
     for text in (f"[x]({address})", f"![x]({address})", f"<{address}>"):

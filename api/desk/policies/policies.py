@@ -139,6 +139,7 @@ def save(db: Db, person: PersonPrincipal) -> str:
     agent_id = text("agent") if not text("policy") else ""
     if not _may_save(person, agent_id):
         raise Denied(403, "Your role may not change this policy; ask an admin.")
+    _lock_policy(db, agent_id)
     own = _own_policy(db, agent_id)
     if text("policy") and text("digest") != digest(own):
         raise Conflict("The policy has changed since you opened the page. Copy your text, and open the page again.")
@@ -148,6 +149,14 @@ def save(db: Db, person: PersonPrincipal) -> str:
         return f"/inbox/policies?agent={agent_id}"
     change(db, person, parsing.validated(PolicyUpdate, {"permission_policy": new}))
     return "/inbox/policies"
+
+
+def _lock_policy(db: Db, agent_id: str) -> None:
+    """Keep everybody else from changing the policy between its reading and its change: a rule that they add would be lost."""
+    if agent_id:
+        Agent.lock(db, agent_id)
+    else:
+        db.get_one(Workspace, db.workspace_id, lock=True)
 
 
 def _own_policy(db: Db, agent_id: str) -> dict[str, Any] | None:

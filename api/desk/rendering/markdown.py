@@ -53,9 +53,11 @@ class _Parser(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
         """Return True if a link may lead there."""
         try:
-            return urlsplit(url).scheme in _SCHEMES
+            parts = urlsplit(url)
         except ValueError:
             return False
+        # A browser reads `https:a.example` as a place on our own host.
+        return parts.scheme in _SCHEMES and bool(parts.hostname or parts.scheme == "mailto")
 
 
 def _place(address: str) -> str:
