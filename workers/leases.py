@@ -92,8 +92,9 @@ class _Heartbeat:
             return
         if due:
             self._renew(start_time)
-        for (row_id, _), held_lease in leases.items():
-            if row_id not in cancelled:
+        newest = dict(sorted(leases))
+        for (row_id, fence), held_lease in leases.items():
+            if row_id not in cancelled or fence != newest[row_id]:  # this process may have claimed the row anew
                 held_lease.lose()
             elif cancelled[row_id]:
                 held_lease.cancelled.set()

@@ -106,7 +106,7 @@ class Work(Lapsing, Base):
         if self.status == "queued":
             return self.due_at <= now
         if self.status == "starting" and self.acknowledged_at is None and self.offered_at:
-            return self.offered_at <= now - timedelta(seconds=reclaim_seconds)
+            return self.is_lapsed(now) or self.offered_at <= now - timedelta(seconds=reclaim_seconds)
         return self.is_lapsed(now)
 
     def offer(self, db: Db, now: datetime, worker: str, ttl: float) -> None:

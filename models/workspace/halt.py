@@ -146,7 +146,7 @@ def passed_sql(at: str, since: str) -> str:
     The first comparison alone can use an index.
     """
     stopped = f"""
-        SELECT COALESCE(SUM(COALESCE(ended_at, {STARTED}) - GREATEST(started_at, {since})), INTERVAL '0')
+        SELECT COALESCE(SUM(GREATEST(COALESCE(ended_at, {STARTED}) - GREATEST(started_at, {since}), INTERVAL '0')), INTERVAL '0')
         FROM halt WHERE halt.{_AFTER.format(since=since)}
     """  # noqa: S608 - names of our own
     return f"({at} <= {STARTED} AND {at} + ({stopped}) <= {STARTED})"

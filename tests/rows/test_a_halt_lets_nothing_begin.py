@@ -209,3 +209,14 @@ def _halt_id(stage: Stage) -> str:
         newest = Halt.newest(db)
         assert newest
         return newest.id
+
+
+def test_a_halt_ends_though_the_clock_went_back_in_it(stage: Stage) -> None:
+    waiting(stage)
+    halt(stage)
+    with transaction(stage.workspace_id) as db:
+        Halt.end(db, stage.principal)
+        db.write("UPDATE halt SET started_at = ended_at + interval '1 second'")
+    for _ in range(3):
+        resuming.end_halts()
+    assert due.ended_halts() == []

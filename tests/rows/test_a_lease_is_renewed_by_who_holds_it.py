@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from rows.stage import Stage
+from rows.stage import Stage, call
 
 from models.database import renewals, transactions
 from models.database.transactions import transaction
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
+from workers import leases
 
 
 def test_a_lease_that_was_taken_over_is_not_renewed_by_its_first_holder(stage: Stage, clock: Any) -> None:
@@ -53,3 +54,14 @@ def test_a_lease_is_renewed_although_the_work_holds_all_connections(stage: Stage
         db.value("SELECT 1")
         assert renewals.renew([(turn.id, turn.fence)]) == {turn.id: False}
     transactions.dispose()  # later tests have pools of the usual size
+
+
+def test_a_process_that_claims_a_row_anew_has_lost_its_old_lease(stage: Stage, clock: Any) -> None:
+    tool_call = stage.propose(stage.session(read="always_allow"), call("read", file_path="a"))
+    zombie = stage.begin_call(tool_call)
+    with leases.hold(zombie) as old:
+        stage.lose(zombie, clock)
+        heir = stage.begin_call(tool_call)
+        with leases.hold(heir) as new:
+            assert old.lost.wait(10)
+            assert not new.lost.is_set()

@@ -7,6 +7,7 @@ from rows.stage import Stage, call, entry, say
 
 from models.database.transactions import transaction
 from models.errors import Invalid
+from models.flow.carry_on.hosted_work import offer_work
 from models.session.tool_call.row import ToolCall
 from models.session.work import Work
 from models.workspace import toolset
@@ -138,3 +139,23 @@ def test_work_that_nobody_took_stops_with_the_run(stage: Stage) -> None:
     assert [w.status for w in work(stage, session_id)] == ["stopped"]
     stage.message(session_id)
     assert [w.status for w in work(stage, session_id)] == ["stopped", "queued"]
+
+
+def test_work_whose_workers_died_hides_no_work_behind_it(stage: Stage, clock: Any) -> None:
+    def offered() -> str | None:
+        with transaction(stage.workspace_id) as db:
+            work = offer_work(db, stage.principal, environment_id, "worker", 600)
+            return work.session_id if work else None
+
+    first = stage.session(self_hosted=True)
+    environment_id = stage.read(first).environment_id
+    others = [stage.session(self_hosted=True) for _ in range(10)]
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE session SET environment_id = %(id)s", id=environment_id)
+    for session in (first, *others[:9]):
+        stage.message(session)
+        assert offered() == session
+    clock.advance(61)  # none of the workers has acknowledged its work: each lease has lapsed
+    stage.message(others[9])
+    clock.advance(1)
+    assert {offered() for _ in range(11)} == {first, *others}

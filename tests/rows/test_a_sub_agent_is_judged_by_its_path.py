@@ -11,12 +11,14 @@ from rows.voting import vote
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid
+from models.flow.decide.deadlines import remind_due
 from models.flow.judge.explanations import Example, explain_in
 from models.flow.judge.grants import release_waiting
 from models.flow.judge.simulations import Trial, simulate
 from models.flow.run.turns import queued_turn
 from models.pure.policy import Effect
 from models.pure.quorum import Quorum
+from models.session.approval import deadline
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
@@ -309,3 +311,16 @@ def test_seven_that_ask_at_once_are_decided_in_any_order(stage: Stage) -> None:
         assert stage.get(ToolCall, calls[number].id).status == status
         stage.check(crew.session_id)
     assert [approval.status for approval in stage.approvals(crew.session_id)].count("allowed") == 6
+
+
+def test_each_act_about_its_approval_names_its_thread(stage: Stage, clock: Any) -> None:
+    crew = crew_of(stage, {}, {"tools": bash("always_ask")})
+    propose(crew)
+    approval = asked(crew)
+    stage.locked(crew.session_id, lambda locked: deadline.extend(locked, locked.db.get_one(Approval, approval.id), 900_000))
+    clock.advance(400)
+    assert remind_due(stage.workspace_id, crew.session_id) == 1
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE chain = %(chain)s AND subject_id = %(id)s", chain=crew.session_id, id=approval.id)
+    assert {act.action for act in acts} >= {"approval.requested", "approval.extended", "approval.reminded"}
+    assert all(act.details.get("in_thread") == approval.thread_id for act in acts)

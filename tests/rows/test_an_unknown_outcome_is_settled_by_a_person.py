@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from rows.stage import Stage, call, say
+from people import member
+from rows.stage import QUESTION, REFUND, Stage, call, entry, say
 
 from models.database.rows import Stale
 from models.errors import Conflict, Invalid
@@ -13,6 +14,7 @@ from models.operate import readiness
 from models.session.approval.row import Approval
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
+from models.workspace import toolset
 
 
 @pytest.fixture
@@ -167,3 +169,49 @@ def test_only_a_worker_with_the_session_s_files_claims_the_call(stage: Stage) ->
     assert any("stor_1" in reason for reason in readiness.held_back(stage.workspace_id))
     assert stage.claim_call(second, "stor_1")
     assert readiness.held_back(stage.workspace_id) == []
+
+
+def test_a_call_that_a_person_has_run_again_is_not_said_not_to_have_run(stage: Stage, lost: ToolCall) -> None:
+    stage.decide(_question(stage, lost), outcome="rerun")
+    stage.send(lost.session_id, {"type": "user.interrupt"})
+    assert "not run" not in stage.result(lost)
+
+
+def test_nor_if_its_next_question_expires(stage: Stage, clock: Any, lost: ToolCall) -> None:
+    stage.decide(_question(stage, lost), outcome="rerun")
+    member(stage), member(stage)
+    stage.change_policies(approval={"required_approvals": 2})
+    assert stage.claim_call(lost) is None
+    clock.advance(90_000)
+    stage.expire(lost.session_id)
+    assert stage.get(ToolCall, lost.id).status == "expired"
+    assert "not run" not in stage.result(lost)
+
+
+def test_nor_an_idempotent_call_that_lost_its_worker(stage: Stage, clock: Any) -> None:
+    session = stage.session(read="always_allow")
+    tool_call = stage.propose(session, call("read", file_path="a"))
+    stage.lose(stage.begin_call(tool_call), clock)
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
+    stage.send(session, {"type": "user.interrupt"})
+    assert "not run" not in stage.result(tool_call)
+
+
+def test_nor_a_call_that_its_client_has(stage: Stage) -> None:
+    session = stage.session(custom=("lookup",))
+    tool_call = stage.propose(session, call("lookup", n=1))
+    stage.send(session, {"type": "user.interrupt"})
+    assert "not run" not in stage.result(tool_call)
+
+
+def test_only_lost_workers_count_as_losses(stage: Stage, clock: Any) -> None:
+    toolset.announce({"orders": [entry("refund", idempotent=True)]})
+    session = stage.session(servers={"shop": "assent:orders"})
+    tool_call = stage.propose(session, call(REFUND, n=1))
+    stage.confirm(session, tool_call.id)
+    for _ in range(3):
+        stage.finish_call(stage.begin_call(tool_call), "", question=QUESTION)
+        [pending] = [each for each in stage.approvals(session) if each.status == "pending"]
+        stage.decide(pending, result="allow", answers={"who": {"action": "accept", "content": {}}})
+    stage.lose(stage.begin_call(tool_call), clock)
+    assert stage.get(ToolCall, tool_call.id).status == "queued", "its worker was lost once"

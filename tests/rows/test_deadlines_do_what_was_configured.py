@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from people import member
 from rows.stage import REFUND, Stage, call, entry, rules, say
 
 from models.flow.decide.deadlines import expire_due, remind_due
@@ -137,3 +138,27 @@ def test_a_sweep_expires_a_bounded_number_at_once(stage: Stage, clock: Any) -> N
     clock.advance(86_401)
     assert [expire_due(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
     stage.check(session)
+
+
+def test_a_milder_setting_lets_no_deadline_answer_in_the_place_of_several(stage: Stage, clock: Any) -> None:
+    member(stage), member(stage)
+    stage.change_policies(approval={"required_approvals": 2})
+    session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"})
+    tool_call = wait(stage, session)
+    stage.change_policies(approval=None)
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
+    assert stage.claim_call(tool_call) is None
+
+
+def test_a_deadline_allows_no_call_that_reaches_another_place_than_it_says(stage: Stage, clock: Any) -> None:
+    """Its claim would ask again, with another deadline, for ever."""
+    session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"}, write=rules(("ask", "write(secrets/**)")))
+    tool_call = stage.propose(session, call("write", file_path="link/x", content="a"))
+    for _ in range(2):
+        clock.advance(61)
+        stage.expire(session)
+        stage.claim_call(tool_call, links={"link/x": "secrets/x"})
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
+    assert len(stage.approvals(session)) == 2

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from people import member
 from rows.spending import COST, OPERATOR_PRICE, PRICED, USAGE
 from rows.stage import QUOTE, Stage, say
 
@@ -159,3 +160,15 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
         else:
             stage.fail(turn, charges=[QUOTE.for_early_end(USAGE)] * 2 if step == "fail" else [])
     check_sums(stage, *sessions)
+
+
+def test_each_request_of_a_late_attempt_is_paid_by_who_asked_for_it(stage: Stage) -> None:
+    stage.quote = QUOTE
+    anna, ben = member(stage), member(stage)
+    session = stage.session()
+    stage.send(session, {"type": "user.message", "content": [say("a")], "on_behalf_of": f"user:{anna.person_id}"})
+    turn = stage.begin(session)
+    stage.send(session, {"type": "user.interrupt"})
+    stage.send(session, {"type": "user.message", "content": [say("b")], "on_behalf_of": f"user:{ben.person_id}"})
+    stage.locked(session, lambda locked: correct_usage(locked, turn, [PRICED, PRICED]))
+    assert [row.person_id for row in rows(stage, session)] == [anna.person_id] * 2

@@ -2,13 +2,18 @@
 
 from typing import Any
 
+from people import member
 from rows.stage import QUESTION, REFUND, Stage, call, entry, rules
+from rows.voting import ask, vote
 
 from models.flow.decide.deadlines import remind_due
 from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
+
+TWO = {"required_approvals": 2}
 
 
 def granted(stage: Stage, agent_id: str, block: dict[str, Any], **decision: Any) -> Grant:
@@ -104,3 +109,25 @@ def test_a_call_that_cannot_run_at_all_uses_no_grant(stage: Stage) -> None:
     broken, good = stage.reply(session, call(nonsense=1), call(command="b"))
     assert [broken.status, good.status] == ["refused", "queued"]
     assert stage.get(Grant, grant.id).uses == 1
+
+
+def test_a_milder_setting_lets_no_grant_answer_in_the_place_of_several(stage: Stage) -> None:
+    member(stage), member(stage)
+    stage.change_policies(approval=TWO)
+    session = stage.session()
+    tool_call = stage.propose(session, call(command="ls"))
+    stage.change_policies(approval=None)
+    granted(stage, stage.read(session).agent_id, call(command="pwd"))
+    assert release_waiting(stage.workspace_id, session) == 0
+    assert stage.claim_call(tool_call) is None
+
+
+def test_a_grant_releases_no_call_whose_edit_waits_for_a_second_vote(stage: Stage) -> None:
+    anna, ben, cara = member(stage), member(stage), member(stage)
+    edited = ask(stage, stage.session(approval=TWO, on_behalf_of=f"user:{anna.person_id}"), command="echo one")
+    vote(stage, anna, edited, updated_input={"command": "echo two"})
+    other = ask(stage, stage.session(of_agent=edited.agent_id, on_behalf_of=f"user:{ben.person_id}"), command="echo three")
+    for who in (ben, cara):
+        vote(stage, who, other, scope="always")
+    assert release_waiting(stage.workspace_id, edited.session_id) == 0
+    assert stage.get(Approval, edited.id).status == "pending"

@@ -246,3 +246,20 @@ def test_a_deleted_session_s_parts_are_removed(stage: Stage, clock: Clock) -> No
     clock.advance(61)
     deleting.remove_deleted()
     assert parts(stage, session) == []
+
+
+def test_what_one_request_brought_is_found_though_two_parts_hold_it(stage: Stage, clock: Clock) -> None:
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    calls = stage.reply(session, call("lookup", n=1), call("lookup", n=2))
+    large = "x" * 600_000
+    results = [
+        {"type": "user.custom_tool_result", "custom_tool_use_id": each.id, "content": [say(f"{large}{n}")]}
+        for n, each in enumerate(calls)
+    ]
+    first = stage.send(session, *results)
+    stage.reply(session, say("Done."))
+    clock.advance(MONTH)
+    archive(stage, session)
+    assert len(parts(stage, session)) > 1
+    assert [event.id for event in stage.send(session, *results)] == [event.id for event in first]

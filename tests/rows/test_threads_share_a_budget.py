@@ -16,6 +16,7 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.approval.row import Approval
 from models.session.thread.row import Thread
+from workers.sweeps import resuming
 
 FREE = Charge("anthropic", "m", PRICE, Usage())
 
@@ -160,3 +161,29 @@ def test_the_session_s_active_time_counts_overlapping_threads_once(stage: Stage,
     now = stage.locked(crew.session_id, lambda locked: locked.now)
     assert stage.read(crew.session_id).active_for(now) - before.active_for(before.updated_at) == pytest.approx(100, abs=5)
     assert sum(thread.active_for(now) - seconds(thread) for thread in crew.threads) == pytest.approx(200, abs=5)
+
+
+def test_what_people_let_a_session_spend_beyond_a_limit_is_shared_as_well(stage: Stage, crew: Crew) -> None:
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE session SET max_list_cost = NULL WHERE id = %(id)s", id=crew.session_id)
+    limit(stage, "10.50")
+    assert (claim(crew, 0), claim(crew, 1)) == (None, None)
+    stage.decide(question(crew), result="allow", updated_input={"amount": "300", "currency": "USD"})
+    assert claim(crew, 0)
+    assert claim(crew, 1) is None, "the first may use up the $3"
+
+
+def test_room_in_a_limit_answers_no_question_about_the_budget(stage: Stage) -> None:
+    stage.quote = QUOTE
+    crew = Crew.begin(stage, budget="30", model=MODEL)
+    stage.reply(crew.session_id, send("Reader"), send("Writer"), charge=FREE)
+    stage.reply(crew.session_id, say("I wait."), charge=COSTS_10)
+    limit(stage, "10.50")
+    assert claim(crew, 0) is None
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE session SET max_list_cost = 10.5 WHERE id = %(id)s", id=crew.session_id)
+    assert claim(crew, 1) is None
+    [of_budget] = [each for each in stage.approvals(crew.session_id) if each.tool == "session.budget"]
+    limit(stage, "1000")
+    resuming.resume_at_limits()
+    assert stage.get(Approval, of_budget.id).status == "pending"

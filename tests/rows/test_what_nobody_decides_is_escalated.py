@@ -139,3 +139,14 @@ def test_a_call_that_is_asked_again_has_its_first_level_s_time(stage: Stage, cle
     assert (again.level, again.expires_at - again.created_at) == (0, timedelta(seconds=60))
     assert again.remind_at
     assert again.remind_at - again.created_at == timedelta(seconds=30)
+
+
+def test_the_next_level_is_reminded_as_soon_as_the_first(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    last = {"escalate_to": [{"approvers": [f"user:{boss.person_id}"], "timeout_seconds": 600}], "then": "deny"}
+    of_clerk = {"approvers": [f"user:{clerk.person_id}"], "timeout_seconds": 600, "on_timeout": "escalate"}
+    approval = ask(stage, stage.session(approval={**of_clerk, **last, "remind_after_seconds": 20}))
+    clock.advance(601)
+    stage.expire(approval.session_id)
+    row = stage.get(Approval, approval.id)
+    assert row.level == 1
+    assert row.remind_at == row.deadline_from + timedelta(seconds=20)

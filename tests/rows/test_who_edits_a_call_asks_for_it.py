@@ -9,6 +9,7 @@ from rows.voting import ask, vote, votes
 
 from models.errors import Conflict, Forbidden, Invalid
 from models.session.approval.row import Approval
+from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 FOUR_EYES = {"four_eyes": True}
@@ -135,3 +136,15 @@ def test_a_run_that_nobody_may_decide_says_so_at_once(stage: Stage, anna: Somebo
     [approval] = stage.approvals(session)
     vote(stage, ben, approval)
     assert now(stage, approval).status == "allowed"
+
+
+def test_after_a_second_edit_the_model_s_input_is_still_known(stage: Stage, anna: Somebody, ben: Somebody, cara: Somebody) -> None:
+    first = ask(stage, stage.session(on_behalf_of=f"user:{cara.person_id}"), command="echo proposed")
+    vote(stage, anna, first, updated_input={"command": "echo first"})
+    stage.change_policies(approval={"required_approvals": 2})
+    assert stage.claim_call(stage.get(ToolCall, first.tool_call_id)) is None
+    again = stage.approvals(first.session_id)[-1]
+    vote(stage, anna, again, updated_input={"command": "echo second"})
+    vote(stage, ben, again, expected_input_sha256=now(stage, again).runs)
+    row = stage.get(CallInput, first.tool_call_id)
+    assert (row.input, row.proposed_input) == ({"command": "echo second"}, {"command": "echo proposed"})

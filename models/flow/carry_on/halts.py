@@ -30,12 +30,14 @@ def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[T
         if halt.ended_at is None:
             continue
         for approval in approvals:
-            if shift := halt.stops(approval.deadline_from, halt.ended_at):
+            if approval.deadline_from < halt.ended_at:
+                shift = halt.stops(approval.deadline_from, halt.ended_at)
                 approval.expires_at += shift
                 approval.remind_at = approval.remind_at + shift if approval.remind_at else None
                 approval.deadline_from = halt.ended_at
         for call in calls:
-            if call.answer_by and call.deadline_from and (shift := halt.stops(call.deadline_from, halt.ended_at)):
+            if call.answer_by and call.deadline_from and call.deadline_from < halt.ended_at:
+                shift = halt.stops(call.deadline_from, halt.ended_at)
                 call.answer_by, call.deadline_from = call.answer_by + shift, halt.ended_at
 
 

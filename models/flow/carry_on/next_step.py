@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from models.database.rows import Db
 from models.flow.carry_on.hosted_work import retire_work
 from models.flow.carry_on.listing import is_stale, list_waiting
 from models.flow.carry_on.next_move import all_settled, waits_for
@@ -19,6 +20,7 @@ from models.session.approval.row import Approval
 from models.session.event.of_session import Ended, RequiresAction, StatusIdle, StopReason
 from models.session.event.row import Event
 from models.session.locked import Locked
+from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.events import OF_AGENTS
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
@@ -197,16 +199,25 @@ def end_unreported(locked: Locked, turn: Turn) -> None:
     turn.end_span(locked, charge.usage if charge else NOTHING, is_error=True)
 
 
+def may_have_begun(db: Db, call: ToolCall) -> bool:
+    """True unless it is certain that no tool and no client has begun this call, which is not running."""
+    if call.status == "with_client" or Attempt.may_have_begun(db, call):
+        return True
+    # A backup does not know what happened after it. And every other question than whether a call may run follows its beginning.
+    return any(approval.backup_at or not approval.traits.asks_to_run for approval in Approval.of_call(db, call))
+
+
 def _stop_call(locked: Locked, call: ToolCall) -> None:
-    say = words.cancelled
+    say = None
     if call.status in {"asked", "unknown"}:
         for approval in Approval.of_call(locked.db, call):
             if approval.status == "pending":
-                say = approval.traits.interrupted
+                say = None if approval.traits.asks_to_run else approval.traits.interrupted
                 approval.close(locked, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown(), is_ours=True))
     elif call.status in {"asked", "queued", "held", "with_client"}:
+        say = say or (words.outcome_unknown if may_have_begun(locked.db, call) else words.cancelled)
         call.settle(locked, "cancelled", Result.error(say(), is_ours=True))
     elif call.status == "running" and call.cancel_requested_at is None:
         call.cancel_requested_at = locked.now

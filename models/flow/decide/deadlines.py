@@ -8,11 +8,12 @@ from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Refusal
 from models.flow.carry_on.halts import move_deadlines
-from models.flow.carry_on.next_step import carry_on_with, one_step, stop
+from models.flow.carry_on.next_step import carry_on_with, may_have_begun, one_step, stop
 from models.flow.decide.decisions import taken
 from models.flow.decide.escalations import escalate
 from models.flow.judge.grants import session_policies, verdict_on
 from models.pure.json.fitting import misfit
+from models.pure.quorum import Quorum
 from models.pure.text import words
 from models.session.approval.deadline import DeadlinePassed, overdue, remind
 from models.session.approval.decision import Decision
@@ -108,12 +109,18 @@ def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
         return
     approval.close(locked, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
     if approval.tool_call_id is not None:
-        status, say = approval.traits.silence
-        approval.call(locked.db).settle(locked, status, Result.error(say(seconds)))
+        (status, say), call = approval.traits.silence, approval.call(locked.db)
+        text = words.outcome_unknown() if approval.traits.asks_to_run and may_have_begun(locked.db, call) else say(seconds)
+        call.settle(locked, status, Result.error(text))
 
 
 def _may_allow(locked: Locked, approval: Approval) -> bool:
-    """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
+    """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies.
+
+    Only people answer what asks for several of them, what one of them has edited, and what reaches another place than it says.
+    """
+    if approval.decided_sha256 is not None or approval.leads_to or Quorum.of(approval.quorum).needs_people:
+        return False
     rules, call = session_policies(locked), approval.call(locked.db)
     call_input = CallInput.of(locked.db, call)
     verdict = verdict_on(rules, call, call_input)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from models.flow.judge.grants import session_policies
 from models.pure.quorum import Escalation, Quorum
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
@@ -15,7 +16,8 @@ def escalate(locked: Locked, approval: Approval) -> None:
     escalation, present = Escalation.of(approval.escalation or {}), Quorum.of(approval.quorum)
     quorum, seconds = escalation.quorums[approval.level], escalation.seconds[approval.level]
     quorum = quorum.and_also(replace(present, approvers=()))
-    remind = settings().remind_after_seconds
+    rules = session_policies(locked)
+    remind = rules.remind_after_seconds(approval.tool) if rules.has(approval.tool) else settings().remind_after_seconds
     approval.level += 1
     approval.require(locked.db, quorum)
     approval.expires_at, approval.deadline_from = locked.now + timedelta(seconds=seconds), locked.now

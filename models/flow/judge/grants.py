@@ -189,9 +189,13 @@ def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approv
         return False
     if not set(approval.started_by) <= set(session.askers):
         return False  # a person edited the input, so people decide
-    if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call_input.input)):
+    if approval.decided_sha256 is not None or approval.leads_to:
+        return False  # an edit waits for further votes, or the call reaches another place than its input says
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
-    verdict = _granted(locked, rules, grants, call.name, call_input)
+    own = Quorum.of(approval.quorum)  # what people were told: a milder setting takes nothing away
+    of_enough = [each for each in grants if each.is_offered(own.offer) and _given_by_enough(locked.db, session.askers, own, each)]
+    verdict = _granted(locked, rules, of_enough, call.name, call_input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
     if verdict.effect != "allow" or not used:
         return False

@@ -82,10 +82,10 @@ def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or wa
     elif not call.idempotent:
         began = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}."
         _ask_what_became(locked, call, began)
-    elif call.attempt < settings().crash_attempts:
+    elif (losses := Attempt.losses(locked.db, call) + 1) < settings().crash_attempts:
         call.release(locked)
     else:
-        call.settle(locked, "done", Result.error(words.lost(call.attempt)))
+        call.settle(locked, "done", Result.error(words.lost(losses)))
     carry_on(locked)
 
 

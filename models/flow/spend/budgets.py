@@ -43,10 +43,10 @@ def admits(locked: Locked, turn: Turn, charge: Charge) -> bool:
         return True
     if charge.price is None or session.usage.get("unpriced_requests"):
         return False
-    return _due(locked, turn, charge) < session.max_list_cost
+    return cost_with(locked, turn, charge) < session.max_list_cost
 
 
-def _due(locked: Locked, turn: Turn, charge: Charge) -> Decimal:
+def cost_with(locked: Locked, turn: Turn, charge: Charge) -> Decimal:
     """Return what the session has cost, with the input of the turn's next request and the most that requests under way may cost."""
     quotes = locked.db.rows(_UNDER_WAY, session=locked.session.id, turn=turn.id)
     reserved = sum((Charge.of(quote).cost or Decimal(0) for (quote,) in quotes), Decimal(0))
@@ -78,7 +78,7 @@ def reach(locked: Locked, turn: Turn, charge: Charge) -> None:
     if measurable and session.max_list_cost is not None and session.list_cost + charge.input_cost < session.max_list_cost:
         turn.postpone(locked.now + timedelta(seconds=AGAIN_SECONDS))
         return
-    stop_at_cap(locked, turn, _question(locked.session, _due(locked, turn, charge)) if measurable else None)
+    stop_at_cap(locked, turn, _question(locked.session, cost_with(locked, turn, charge)) if measurable else None)
 
 
 def stop_at_cap(locked: Locked, turn: Turn, question: BudgetQuestion | None, **cap: Any) -> None:
@@ -93,6 +93,7 @@ def stop_at_cap(locked: Locked, turn: Turn, question: BudgetQuestion | None, **c
     locked.note("budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
     locked.report_usage()
     if session.on_ask == "deny" or question is None:
+        locked.thread.cap_approval_id = None
         rest(locked, REACHED)
         return
     locked.thread.cap_approval_id = _pending(locked, question.tool) or _ask(locked, question)
@@ -160,10 +161,15 @@ def raise_by(locked: Locked, approval: Approval, amount: dict[str, Any]) -> None
     locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
 
 
-def resume(locked: Locked, why: str = "The budget was changed.") -> None:
-    """Continue the runs that rest at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
+def resume(locked: Locked, why: str = "The budget was changed.", tool: str = budget.TOOL) -> None:
+    """Continue the runs that rest at a cap, after the cap changed by other means than its approval. Withdraws that approval.
+
+    `tool` is that of the cap's question. A run that waits for the question of another cap goes on waiting.
+    """
     for each in locked.each:
-        if each.thread.stop_reason == REACHED and each.thread.status in {"idle", "waiting"}:
+        question = Approval.at_cap(locked.db, each.thread)
+        is_of_cap = question is None or question.tool == tool
+        if each.thread.stop_reason == REACHED and each.thread.status in {"idle", "waiting"} and is_of_cap:
             withdraw(each, why)
             go_on(each)
 

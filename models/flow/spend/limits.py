@@ -49,16 +49,17 @@ def hold_back(locked: Locked, turn: Turn, charge: Charge, standings: Sequence[St
         return True
     more = locked.session.spend_limits_from
     if more is not None and locked.session.list_cost + charge.input_cost < more:
-        return False
-    for standing in standings:
-        if not standing.allows(charge.input_cost):
-            turn.quote = charge.as_json  # the sweep queues the turn again when the limits leave room for its input
-            budgets.stop_at_cap(locked, turn, _question(standing, charge), limit=standing.limit.id)
-            return True
-    if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
-        return False
-    turn.postpone(locked.now + timedelta(seconds=budgets.AGAIN_SECONDS))
-    return True
+        waits = budgets.cost_with(locked, turn, charge) >= more
+    else:
+        for standing in standings:
+            if not standing.allows(charge.input_cost):
+                turn.quote = charge.as_json  # the sweep queues the turn again when the limits leave room for its input
+                budgets.stop_at_cap(locked, turn, _question(standing, charge), limit=standing.limit.id)
+                return True
+        waits = not all(standing.allows(standing.reserved + charge.input_cost) for standing in standings)
+    if waits:  # for the requests that are under way
+        turn.postpone(locked.now + timedelta(seconds=budgets.AGAIN_SECONDS))
+    return waits
 
 
 def let_spend(locked: Locked, approval: Approval, amount: dict[str, Any]) -> None:
@@ -100,7 +101,7 @@ def resume_at_limit(workspace_id: str, session_id: str) -> None:
     with transaction(workspace_id) as db:
         locked = try_lock(db, session_id, system("sweep.resume_at_limits", workspace_id))
         if locked and any(_asks(each) for each in locked.each):
-            budgets.resume(locked, "The spend limits have room again.")
+            budgets.resume(locked, "The spend limits have room again.", TOOL)
 
 
 def _asks(locked: Locked) -> bool:

@@ -47,11 +47,11 @@ def extend(locked: Locked, approval: Approval, seconds: float) -> None:
         raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
     approval.expires_at, approval.deadline_from = until, locked.now
     locked.at(approval).emit(approval_events.extended(locked.db, approval, locked.actor))
-    locked.note("approval.extended", approval.id, expires_at=rfc3339(until))
+    locked.at(approval).note("approval.extended", approval.id, expires_at=rfc3339(until))
 
 
 def remind(locked: Locked, approval: Approval) -> None:
     """Remind people, once, that the approval waits."""
     approval.remind_at, approval.reminded_at = None, locked.now
     locked.at(approval).emit(approval_events.reminded(locked.db, approval))
-    locked.note("approval.reminded", approval.id)
+    locked.at(approval).note("approval.reminded", approval.id)

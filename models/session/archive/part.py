@@ -75,10 +75,10 @@ class ArchivePart(Base):
         return db.find(cls, these, session=session_id, start=start, end=end)
 
     @classmethod
-    def at(cls, db: Db, session_id: str, time: datetime) -> "ArchivePart | None":
-        """Return the kept part of a session that holds what ended at this time, or None."""
-        these = f"{_KEPT} AND (after IS NULL OR after < %(time)s) AND until >= %(time)s"
-        return db.first(cls, these, session=session_id, time=time)
+    def at(cls, db: Db, session_id: str, time: datetime) -> "Sequence[ArchivePart]":
+        """Return the kept parts of a session that hold what ended at this time: several, if a part ends between its events."""
+        these = f"{_KEPT} AND (after IS NULL OR after <= %(time)s) AND until >= %(time)s ORDER BY last_seq"
+        return db.find(cls, these, session=session_id, time=time)
 
 
 class ArchiveContent(Base):

@@ -23,14 +23,13 @@ def content_of(part: ArchivePart) -> Contents | Fault:
 
 def rows_at(db: Db, table: type[T], session_id: str, time: datetime | None) -> list[T]:
     """Return the rows of a table in the part that holds what ended at this time, if there is one. Raises Unreadable."""
-    part = ArchivePart.at(db, session_id, time) if time else None
-    if part is None:
-        return []
-    content = content_of(part)
-    if isinstance(content, Fault):
-        raise Unreadable(f"This cannot be read: {content.sentence}")
-    sql = table_of(table)
-    return [sql.of_json(row) for row in content.of(sql.name)]
+    sql, rows = table_of(table), []
+    for part in ArchivePart.at(db, session_id, time) if time else ():
+        content = content_of(part)
+        if isinstance(content, Fault):
+            raise Unreadable(f"This cannot be read: {content.sentence}")
+        rows += [sql.of_json(row) for row in content.of(sql.name)]
+    return rows
 
 
 def readable_rows_at(db: Db, table: type[T], session_id: str, time: datetime | None) -> list[T]:

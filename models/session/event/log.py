@@ -125,7 +125,7 @@ def archived_at(db: Db, session_id: str, time: datetime | None, fits: Callable[[
 
 def seq_at(db: Db, session: Session, moment: datetime) -> int:
     """Return the number of the first event of a session at or after a time, wherever it is; without one, that behind the last."""
-    part = ArchivePart.at(db, session.id, moment) if session.archived_through else None
+    part = next(iter(ArchivePart.at(db, session.id, moment)), None) if session.archived_through else None
     if part is not None:
         with suppress(Unreadable):
             return next(

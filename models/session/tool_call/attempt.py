@@ -67,6 +67,16 @@ class Attempt(Base):
         }
 
     @staticmethod
+    def may_have_begun(db: Db, call: ToolCallColumns) -> bool:
+        """True if an attempt at a call has begun, or may have."""
+        return bool(db.rows(_MAY_HAVE_BEGUN, call=call.id))
+
+    @staticmethod
+    def losses(db: Db, call: ToolCallColumns) -> int:
+        """Return how many earlier attempts ended with their worker."""
+        return int(db.value("SELECT count(*) FROM attempt WHERE tool_call_id = %(call)s AND outcome = 'lost'", call=call.id))
+
+    @staticmethod
     def say(call: ToolCallColumns, output: str) -> None:
         """Store the output that the attempt of the worker's call has printed so far."""
         with transaction(call.workspace_id) as db:
@@ -87,3 +97,4 @@ class Attempt(Base):
 _END = "UPDATE attempt SET ended_at = %(at)s, outcome = %(outcome)s WHERE tool_call_id = %(call)s AND number = %(number)s"
 _SAY = "UPDATE attempt SET output = %(output)s WHERE tool_call_id = %(call)s AND number = %(number)s AND ended_at IS NULL"
 _LATE = "UPDATE attempt SET late_result = %(result)s WHERE tool_call_id = %(call)s AND number = %(number)s"
+_MAY_HAVE_BEGUN = "SELECT FROM attempt WHERE tool_call_id = %(call)s AND outcome IS DISTINCT FROM 'not_begun' LIMIT 1"

@@ -21,7 +21,9 @@ _COPIED = (
 def edit(db: Db, call: ToolCall, edited: dict[str, Any], asked_by: list[str]) -> None:
     """Replace the input of a call whose event is not emitted yet. `asked_by` is a column of CallInput."""
     call_input = CallInput.of(db, call)
-    call_input.proposed_input, call_input.input, call_input.asked_by = call_input.input, edited, asked_by
+    if call_input.proposed_input is None:
+        call_input.proposed_input = call_input.input
+    call_input.input, call_input.asked_by = edited, asked_by
     call.input_sha256 = digest(edited)
 
 

@@ -71,7 +71,7 @@ class TurnUsage(Base):
     def record(cls, locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
         """Count the charges of the turn's present attempt. Called once per attempt, in the transaction that ends it."""
         for request, charge in enumerate(charges, 1):
-            cls._insert(locked, turn, request, charge)
+            cls._insert(locked, turn, request, charge, locked.session.spender)
 
     @classmethod
     def correct(cls, locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
@@ -87,15 +87,15 @@ class TurnUsage(Base):
         row.take(charges[0])
         row.count(locked, charges[0])
         for request, charge in enumerate(charges[1:], 2):
-            cls._insert(locked, turn, request, charge)
+            cls._insert(locked, turn, request, charge, row.person_id)
 
     @classmethod
-    def _insert(cls, locked: Locked, turn: Turn, request: int, charge: Charge) -> None:
+    def _insert(cls, locked: Locked, turn: Turn, request: int, charge: Charge, person_id: str | None) -> None:
         thread = locked.thread
         row = cls(
             turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=turn.workspace_id, session_id=turn.session_id
         )
-        row.thread_id, row.agent_id, row.person_id, row.at = thread.id, thread.agent_id, locked.session.spender, locked.now
+        row.thread_id, row.agent_id, row.person_id, row.at = thread.id, thread.agent_id, person_id, locked.now
         row.take(charge)
         locked.db.insert(row)
         row.count(locked, charge)
