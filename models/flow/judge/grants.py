@@ -194,7 +194,7 @@ def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approv
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
     own = Quorum.of(approval.quorum)  # what people were told: a milder setting takes nothing away
-    of_enough = [each for each in grants if each.is_offered(own.offer) and _given_by_enough(locked.db, session.askers, own, each)]
+    of_enough = [each for each in grants if _given_by_enough(locked.db, session.askers, own, each)]
     verdict = _granted(locked, rules, of_enough, call.name, call_input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
     if verdict.effect != "allow" or not used:
