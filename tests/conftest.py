@@ -178,9 +178,12 @@ def redis_urls(servers: dict[str, str], worker_number: int) -> list[str]:
 @pytest.fixture(scope="session")
 def redis_url(redis_urls: list[str]) -> Iterator[str]:
     """The URL of this test process's Redis database. The environment and `settings()` point to it."""
+    from workers import enqueue
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REDIS_URL", redis_urls[0])
         _forget_settings()
+        enqueue.publisher.cache_clear()  # a test that needs no Redis may have made it, for the address that is the default
         yield redis_urls[0]
     _forget_settings()
 
