@@ -82,6 +82,22 @@ def test_rules_of_all_levels_stand_in_order_of_precedence(plain: Plain, agent_id
 
 
 def test_a_call_is_tried_and_nothing_runs(plain: Plain, stage: Stage, agent_id: str) -> None:
+def test_a_rule_may_hold_any_value(plain: Plain, stage: Stage, agent_id: str) -> None:
+    conditions = ({"one_of": ["x", "y"]}, {"equals": ["x"]}, {"equals": {"x": [1]}})
+    rules = [{"effect": "deny", "match": {"tool": "*", "input": [{"path": "/a", **condition}]}} for condition in conditions]
+    with transaction(stage.workspace_id) as db:
+        Workspace.change_policies(db, stage.principal, {"policy": {"type": "auto", "rules": rules, "default": "ask"}})
+    plain.open(f"/inbox/policies?agent={agent_id}")
+    assert len([row for row in rows(plain) if row.endswith("workspace")]) == 3, "a rule about several tools is one row"
+    plain.fill("Input", "ls")
+    plain.press("Try")
+    assert plain.page.one("#verdict .chip").text == "ask"
+    plain.open("/inbox/agents")
+    assert "4 rules" in plain.page.one(f"#{agent_id}")
+    plain.open(f"/inbox/agents/{agent_id}")
+    assert plain.response.status_code == 200
+
+
     plain.open(f"/inbox/policies?agent={agent_id}")
     for command, effect, rule in (
         ("git push origin", "deny", "Denied because of the agent's rule to deny bash(git push *) (CI releases)."),

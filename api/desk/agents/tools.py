@@ -1,6 +1,6 @@
 """An agent's tools as people read them: each with its effect and its policy, and all policies of an agent in a line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ from models.policy.built_in_tools import DECLARATIONS
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.ruled_tool import RuledTool
 from models.policy.session_policies import SessionPolicies
+from models.pure.json.canonical import digest
+from models.pure.policy import rule_as_json
 from models.pure.policy.rules import EFFECTS, Effect, Rule
 from models.pure.state_words import StateWord
 from models.workspace.row import Workspace
@@ -74,8 +76,14 @@ def in_words(policies: SessionPolicies) -> str:
         if names:
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             parts.append(f"{_VERBS[effect]} {', '.join(names[:SHOWN])}{more}")
-    rules = {(rule.source, rule.effect, rule.match) for tool in tools for rule in tool.rules}
+    rules = distinct(rule for tool in tools for rule in tool.rules)
     return " · ".join([*parts, *([f"{len(rules)} rule{'s' if len(rules) > 1 else ''}"] if rules else [])])
+
+
+def distinct(rules: Iterable[Rule]) -> list[Rule]:
+    """Return the rules in their order, each one of a level once. Several tools have the same rule of their agent."""
+    objects = {id(rule): rule for rule in rules}.values()  # compared at once: a thousand rules may count for each of many tools
+    return list({(rule.source, digest(rule_as_json(rule))): rule for rule in objects}.values())
 
 
 def _line(tool: EffectiveTool, ruled: RuledTool) -> ToolLine:

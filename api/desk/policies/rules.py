@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api.desk.agents.tools import EFFECT_WORDS, SHOWN, policies_of, reason_in_words
+from api.desk.agents.tools import EFFECT_WORDS, SHOWN, distinct, policies_of, reason_in_words
 from models.database.rows import Db
 from models.errors import Conflict
 from models.policy.ruled_tool import RuledTool, read_policy
@@ -49,7 +49,7 @@ def rows_of_agent(db: Db, agent_id: str, body: Mapping[str, Any]) -> list[RuleRo
         read_policy(Workspace.policies(db)["policy"], "*", "workspace"),
     ]
     rules = [*(rule for level in levels if level for rule in level.rules), *(rule for tool in tools for rule in tool.rules)]
-    return [*_rules(dict.fromkeys(rules), body.get("permission_policy"), "agent"), *_defaults(list(tools))]
+    return [*_rules(distinct(rules), body.get("permission_policy"), "agent"), *_defaults(list(tools))]
 
 
 def without(policy: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
