@@ -4,7 +4,6 @@ A browser's subscription is a channel of one person in one workspace, and ends w
 """
 
 import base64
-import binascii
 import json
 from typing import Any
 from urllib.parse import urlsplit
@@ -85,7 +84,7 @@ def _read(text: str) -> dict[str, str]:
         endpoint, keys = str(subscription["endpoint"]), {name: str(subscription["keys"][name]) for name in KEYS}
         sizes = {name: len(base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))) for name, key in keys.items()}
         url = urlsplit(endpoint)
-    except (ValueError, TypeError, KeyError, binascii.Error):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise _invalid() from None
     if sizes != KEYS or len(endpoint) > MOST_URL or url.scheme not in {"https", "http"} or not url.hostname:
         raise _invalid()

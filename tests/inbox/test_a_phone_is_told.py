@@ -151,6 +151,15 @@ def test_a_button_turns_notifications_on_and_the_next_sign_in_keeps_them(windows
     wait_for("the new sign-in", lambda: channels(stage)[0].sign_in_id == again.id)
 
 
+@pytest.mark.parametrize("text", ["[" * 4000, '{"endpoint": "https://a.example"}', "1"])
+def test_what_is_no_subscription_is_refused(stage: Stage, pushing: str, text: str) -> None:
+    with people.member(stage).client(pushing) as client:
+        response = client.post("/inbox/channels/push", data={"subscription": text})
+    assert response.status_code == 400
+    assert "PushSubscription" in response.text
+    assert channels(stage) == []
+
+
 def test_without_a_key_of_the_installation_there_is_no_button(admin: Visitor) -> None:
     admin.open("/inbox/channels")
     assert not admin.button("Notify me in this browser").is_visible()
