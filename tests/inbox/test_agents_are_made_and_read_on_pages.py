@@ -104,6 +104,18 @@ def test_a_change_behind_the_form_s_back_is_not_overwritten(plain: Plain, stage:
     assert body_of(stage, agent_id)["name"] == "Another's"
 
 
+@pytest.mark.parametrize("version", ["", "9" * 5000, "\u0661", "-1"])
+def test_a_form_that_names_no_version_changes_no_agent(api: str, stage: Stage, agent_id: str, version: str) -> None:
+    before = body_of(stage, agent_id)
+    with member(stage, "admin").client(api) as client:
+        response: httpx2.Response = client.post(
+            f"/inbox/agents/{agent_id}/edit", data={"version": version, "name": "Mine", "model": "stand-in"}
+        )
+    assert response.status_code == 400
+    assert "does not say which version of the agent you change" in response.text
+    assert body_of(stage, agent_id) == before
+
+
 def test_each_tool_has_its_effect_and_policy(plain: Plain, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}?show=tools")
     plain.page.fold()

@@ -15,7 +15,7 @@ from api.door.parsing import validated
 from api.v1.agents.requests import AgentCreate, AgentUpdate
 from api.v1.agents.routes import change, make
 from models.database.rows import Db
-from models.errors import Conflict, Refusal
+from models.errors import Conflict, Invalid, Refusal
 from models.people.principal import PersonPrincipal
 from models.workspace.agent import BUILTIN_TOOLS, TOOLSET, Agent
 
@@ -34,6 +34,8 @@ POLICIES = {
     "deny": {"type": "always_deny"},
 }
 _AT_FIRST = {"bash": "ask", "edit": "ask", "write": "ask", "read": "allow", "glob": "allow", "grep": "allow"}
+_MOST_DIGITS = 9
+"""Of a version."""
 _UNSEEN = {
     "description": "a description",
     "mcp_servers": "MCP servers and toolsets",
@@ -85,8 +87,7 @@ def edit_agent(db: Db, _person: PersonPrincipal, agent_id: str, refusal: Refusal
 def change_agent(db: Db, person: PersonPrincipal, agent_id: str) -> str:
     """Update an agent, as `POST /v1/agents/{id}` does, with the fields that differ."""
     body = Agent.find(db, agent_id).at(db).body
-    version = text("version")
-    fields: dict[str, Any] = {"version": int(version)} if version.isdecimal() else {}
+    fields: dict[str, Any] = {"version": _version()}
     if _name() != body["name"]:
         fields["name"] = _name()
     if _model() != body["model"]["id"]:
@@ -126,6 +127,14 @@ def _unseen(body: Mapping[str, Any]) -> list[str]:
     if any(value for name, value in body.get("model", {}).items() if name != "id"):
         words.append("further settings of the model")
     return words
+
+
+def _version() -> int:
+    """Return the version that the form was opened with: a later one of somebody else is not overwritten. Raises Invalid."""
+    version = text("version")
+    if not (version.isascii() and version.isdecimal() and len(version) <= _MOST_DIGITS):
+        raise Invalid("", "The form does not say which version of the agent you change. Open the page again.")
+    return int(version)
 
 
 def _name() -> str:
