@@ -182,6 +182,8 @@ def test_an_unchanged_form_gives_its_initial_values() -> None:
         ("count", "true", "a whole number"),
         ("size", "9", "one of these"),
         ("size", "small", "one of these"),
+        ("size", "0000009", "one of these"),
+        ("size", "\u0660\u0660\u0660\u0660\u0660\u0660\u0669", "one of these"),
         ("options", '{"n": NaN}', "no NaN"),
         ("options", '{"n": 1e999}', "too large"),
         ("options", "[" * 100_000, "JSON"),

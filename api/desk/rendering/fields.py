@@ -30,6 +30,8 @@ MISSING = object()
 
 @dataclass(frozen=True)
 class Field:
+_MOST_DIGITS = 6
+"""Of an option's index."""
     """One field of a form."""
 
     name: str
@@ -232,7 +234,8 @@ def _number(text: str, one: Field) -> float:
 
 
 def _option(one: Field, index: str) -> Any:
-    if not index.isdecimal() or int(index[:6]) >= len(one.options):
+    is_number = index.isascii() and index.isdecimal() and len(index) <= _MOST_DIGITS
+    if not is_number or int(index) >= len(one.options):
         raise ValueError("Choose one of these.")
     return one.options[int(index)][0]
 
