@@ -1,8 +1,9 @@
 """Parses requests into values that Postgres, RFC 8785 and every client read in the same way.
 
-`raw_body` reads every body, of the API and of forms, within a limit of size and of time. Refuses, with an error that names the
-field: bodies other than a JSON object in UTF-8, NaN and Infinity, integers beyond 2**53 - 1, duplicate names, NUL and lone
-surrogates in any string, values nested deeper than DEPTH, and more values than the setting `max_body_values`.
+`raw_body` reads every body, of the API and of forms, within a limit of size and of time. `json_value` reads the JSON of
+bodies and of fields in forms. Both refuse, with an error that names the field: bodies other than a JSON object in UTF-8, NaN and
+Infinity, integers beyond 2**53 - 1, duplicate names, NUL and lone surrogates in any string, values nested deeper than DEPTH, and
+more values than the setting `max_body_values`.
 """
 
 import json
@@ -96,8 +97,14 @@ def validated(model: type[M], values: dict[str, Any], *, strict: bool | None = N
 
 def json_object(raw: bytes) -> dict[str, Any]:
     """Return the object that a body holds; an empty one for no body. Raises Invalid."""
-    if not raw.strip():
-        return {}
+    value = json_value(raw) if raw.strip() else {}
+    if not isinstance(value, dict):
+        raise Invalid("body", "must be a JSON object.")
+    return value
+
+
+def json_value(raw: bytes) -> Any:
+    """Return the value of a JSON text. Raises Invalid, whose `field` is the path of the faulty value, or `body` for the whole."""
     _check_number_of_values(raw)
     try:
         text = raw.decode("utf-8")
@@ -109,8 +116,6 @@ def json_object(raw: bytes) -> dict[str, Any]:
         raise Invalid("body", f"must be JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
         raise Invalid("body", f"must not be nested deeper than {DEPTH} levels.") from None
-    if not isinstance(value, dict):
-        raise Invalid("body", "must be a JSON object.")
     _check(value)
     return value
 
@@ -158,7 +163,7 @@ def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _decoder = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_no_name_twice)
 
 
-def _check(value: dict[str, Any]) -> None:
+def _check(value: Any) -> None:
     """Raise Invalid for values nested too deeply, and for characters that cannot be stored. Does not recurse."""
     todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     while todo:

@@ -133,9 +133,12 @@ def test_an_input_is_edited_as_json(plain: Plain, stage: Stage) -> None:
     plain.open(f"/inbox/approvals/{approval.id}/edit?as=json")
     assert plain.page.field("The whole input").value == '{\n  "command": "ls -l"\n}'
     for wrong, why in (
-        ('{"command": ', "This is not JSON"),
+        ('{"command": ', "must be JSON"),
         ("[1]", "must be a JSON object"),
         ('{"n": 1e400}', "too large"),
+        ('{"n": ' + "[" * 200 + "1" + ", 1" * 5000 + "]" * 200 + "}", "nested deeper than 64 levels"),
+        ('{"command": "\\u0000"}', "NUL"),
+        ('{"command": "ls", "command": "rm -rf x"}', "appears twice"),
         ('{"n": 1}', "schema"),
     ):
         plain.fill("The whole input", wrong)

@@ -11,6 +11,7 @@ from people import member
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
+from models.pure.json.canonical import digest
 from models.workspace.agent import Agent
 from models.workspace.row import Workspace
 
@@ -81,7 +82,6 @@ def test_rules_of_all_levels_stand_in_order_of_precedence(plain: Plain, agent_id
     ]
 
 
-def test_a_call_is_tried_and_nothing_runs(plain: Plain, stage: Stage, agent_id: str) -> None:
 def test_a_rule_may_hold_any_value(plain: Plain, stage: Stage, agent_id: str) -> None:
     conditions = ({"one_of": ["x", "y"]}, {"equals": ["x"]}, {"equals": {"x": [1]}})
     rules = [{"effect": "deny", "match": {"tool": "*", "input": [{"path": "/a", **condition}]}} for condition in conditions]
@@ -98,6 +98,7 @@ def test_a_rule_may_hold_any_value(plain: Plain, stage: Stage, agent_id: str) ->
     assert plain.response.status_code == 200
 
 
+def test_a_call_is_tried_and_nothing_runs(plain: Plain, stage: Stage, agent_id: str) -> None:
     plain.open(f"/inbox/policies?agent={agent_id}")
     for command, effect, rule in (
         ("git push origin", "deny", "Denied because of the agent's rule to deny bash(git push *) (CI releases)."),
@@ -150,7 +151,7 @@ def test_the_whole_policy_is_simulated_and_saved_unless_it_changed_meanwhile(pla
     plain.open("/inbox/policies")
     plain.fill("Policy, as JSON", '{"type": "rules", "rules": [], "default": "ask"')
     ask_what_if(plain, whole=True)
-    assert "This is not JSON" in plain.page.one("#fault-policy")
+    assert "must be JSON" in plain.page.one("#fault-policy")
     plain.fill("Policy, as JSON", '{"type": "rules", "rules": [{"effect": "deny", "match": "bash(make *)"}], "default": "ask"}')
     ask_what_if(plain, whole=True)
     assert "It contradicts no denial." in plain.page.one("#simulation")
@@ -165,6 +166,27 @@ def test_the_whole_policy_is_simulated_and_saved_unless_it_changed_meanwhile(pla
     plain.press("Save the policy")
     assert len(plain.page.all("tbody tr")) == 1
     assert policy(stage) == {"type": "always_allow"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ('"match": "bash", "reason": "a\\u0000b"', "rules.0.reason: must not contain the character NUL"),
+        ('"match": "bash", "reason": "a\\ud800b"', "rules.0.reason: must not contain half a surrogate pair"),
+        ('"match": "bash(a\\ud800b)"', "rules.0.match: must not contain half a surrogate pair"),
+        ('"match": {"tool": "bash", "input": [{"path": "/a", "gt": 1000000000000000000000000000000}]}', "send it as a string"),
+        ('"match": {"tool": "bash", "input": [{"path": "/a", "equals": "\\u0000"}]}', "NUL"),
+        (f'"match": {{"tool": "bash", "input": [{{"path": "/a", "equals": {"[" * 900 + "]" * 900}}}]}}', "nested deeper"),
+        ('"match": "bash", "match": "read"', "appears twice"),
+    ],
+)
+def test_json_that_the_api_refuses_is_refused_by_its_field(api: str, stage: Stage, rule: str, fault: str) -> None:
+    text = f'{{"type": "rules", "rules": [{{"effect": "deny", {rule}}}], "default": "ask"}}'
+    with member(stage, "admin").client(api) as client:
+        response: httpx2.Response = client.post("/inbox/policies/save", data={"policy": text, "digest": digest(policy(stage))})
+    assert response.status_code == 400
+    assert fault in response.text.partition('id="fault-policy"')[2]
+    assert policy(stage) is None
 
 
 def test_a_rule_is_removed_once_people_have_seen_what_that_changes(plain: Plain, stage: Stage, agent_id: str) -> None:

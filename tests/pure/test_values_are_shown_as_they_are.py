@@ -186,7 +186,13 @@ def test_an_unchanged_form_gives_its_initial_values() -> None:
         ("size", "\u0660\u0660\u0660\u0660\u0660\u0660\u0669", "one of these"),
         ("options", '{"n": NaN}', "no NaN"),
         ("options", '{"n": 1e999}', "too large"),
-        ("options", "[" * 100_000, "JSON"),
+        ("options", "[" * 100_000, "at most 50000 values"),
+        ("options", "[" * 900 + "]" * 900, "nested deeper than 64 levels"),
+        ("options", '{"n": 1, "n": 2}', "appears twice"),
+        ("options", '{"n": "\\u0000"}', "NUL"),
+        ("options", '{"n": "\\ud800"}', "surrogate"),
+        ("options", '{"n": 1000000000000000000000}', "send it as a string"),
+        ("count", "9" * 5000, "a whole number"),
     ],
 )
 def test_a_field_names_its_fault(name: str, text: str, fault: str) -> None:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from api.door import parsing
+from models.errors import Invalid
 from models.pure.text.visible import visible_lines
 
 
@@ -26,12 +28,12 @@ class Submitted(Protocol):
 
 
 MISSING = object()
+_MOST_DIGITS = 6
+"""Of an option's index."""
 
 
 @dataclass(frozen=True)
 class Field:
-_MOST_DIGITS = 6
-"""Of an option's index."""
     """One field of a form."""
 
     name: str
@@ -125,13 +127,11 @@ def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
 
 
 def loads(text: str) -> Any:
-    """Parse JSON that a person typed. Raises ValueError, with the place of the fault; also for numbers that JSON does not have."""
+    """Parse JSON that a person typed, within the limits of a body. Raises ValueError, with the place of the fault."""
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
-    except RecursionError:
-        raise ValueError("This JSON is nested too deeply.") from None
+        return parsing.json_value(text.encode())
+    except Invalid as refusal:
+        raise ValueError(str(refusal).removeprefix("body: ")) from None
 
 
 def pretty(value: Any) -> str:
@@ -224,8 +224,8 @@ def _read_value(text: str, one: Field) -> Any:
 def _number(text: str, one: Field) -> float:
     fault = "Write a whole number, such as 12." if one.whole else "Write a number, such as 12.5."
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except (json.JSONDecodeError, RecursionError):
+        value = loads(text)
+    except ValueError:
         raise ValueError(fault) from None
     if not _is_number(value) or (one.whole and int(value) != value):
         raise ValueError(fault)
@@ -242,14 +242,3 @@ def _option(one: Field, index: str) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"JSON has no {name}.")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if value in {float("inf"), float("-inf")}:
-        raise ValueError(f"The number {digits[:24]} is too large.")
-    return value
