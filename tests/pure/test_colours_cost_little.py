@@ -1,11 +1,15 @@
 """A card costs little CPU time to draw, whatever text and file name an agent chose. What takes too long to colour is plain."""
 
+import json
 import random
 import time
+from typing import Any
 
 import pytest
 
 from api.desk.rendering import highlight
+from api.desk.rendering.fields import pretty
+from models.pure.json.storable import DEPTH
 from models.pure.text.line_diff import hunks
 
 CPU_SECONDS = 0.4
@@ -55,6 +59,16 @@ def test_a_hostile_text_is_shown_whole_and_soon(path: str, monkeypatch: pytest.M
     before = time.thread_time()
     assert "".join(piece for _, piece in highlight.code(text, path)) == text
     assert time.thread_time() - before < CPU_SECONDS
+
+
+def test_a_value_costs_no_more_for_each_level_around_it() -> None:
+    value: Any = list(range(49_000))
+    for _ in range(DEPTH):
+        value = [value]
+    before = time.thread_time()
+    text = pretty(value)
+    assert time.thread_time() - before < CPU_SECONDS
+    assert json.loads(text) == value
 
 
 def test_a_file_whose_lexer_may_take_long_has_no_colours() -> None:

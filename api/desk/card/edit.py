@@ -18,6 +18,7 @@ from api.v1.approvals.visible import find, lock_approval
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, Refusal
 from models.people.principal import PersonPrincipal
+from models.pure.json.canonical import canonical_text
 from models.pure.pricing.prices import cents_in, dollars_of
 from models.session.approval import sentences
 from models.session.approval.kinds import budget
@@ -89,7 +90,7 @@ def _edited(db: Db, approval: Approval) -> dict[str, Any]:
             raise Misfilled(form.faults)
         value = form.values
     assert isinstance(value, dict)
-    if fields.pretty(value) == fields.pretty(card.shown_input(approval)):
+    if canonical_text(value) == canonical_text(card.shown_input(approval)):
         raise Invalid("", "This is the input as it was. Change it, or allow the call once.")
     return value
 

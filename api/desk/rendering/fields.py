@@ -10,9 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import msgspec
+
 from api.door import parsing
 from models.errors import Invalid
-from models.pure.text.visible import visible_lines
+from models.pure.text.visible import visible, visible_lines
 
 
 class Submitted(Protocol):
@@ -136,8 +138,14 @@ def loads(text: str) -> Any:
 
 def pretty(value: Any) -> str:
     """Return a JSON value as indented text to edit: hidden characters are escapes of JSON."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(c if c == "\n" or visible_lines(c) == c else json.dumps(c)[1:-1] for c in text)
+    # The codecs in C: the standard library indents in Python, with a frame per level for each value.
+    raw = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    lines = msgspec.json.format(raw, indent=2).decode("utf-8", "surrogatepass").split("\n")
+    return "\n".join(line if visible(line) == line else _with_escapes(line) for line in lines)
+
+
+def _with_escapes(line: str) -> str:
+    return "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in line)
 
 
 def same(one: Any, other: Any) -> bool:
