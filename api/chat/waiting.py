@@ -5,6 +5,7 @@ No transaction is open meanwhile. The hub wakes the wait, as it wakes streams. E
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,8 @@ from api.door.errors import Denied
 from api.streams.reader import Reader
 from api.streams.stream import RESTS, following
 from models.audit.principal import Principal
-from models.database.transactions import ERRORS, transaction
+from models.database.rows import Db
+from models.database.transactions import ERRORS, transact, transaction
 from models.errors import Busy, NotFound
 from models.flow.carry_on.listing import OURS, QUIET
 from models.pure.pricing.usage import SPAN
@@ -96,11 +98,9 @@ class Wait:
 
     def _stored(self) -> Iterator[str]:
         try:
-            with transaction(self.principal.workspace_id) as db:
-                page, more = following(db, self.reader)
-                session = db.get(Session, self.place.session_id)
-        except ERRORS as error:
-            # The wait goes on without the database. The hub's next tick wakes it again.
+            (page, more), session = transact(self.principal.workspace_id, self._read, only_reads=True)
+        except (*ERRORS, Busy) as error:
+            # The wait goes on without the database or the archive. The hub's next tick wakes it again.
             log.warning("wait for %s: %s", self.place.session_id, type(error).__name__)
             return
         for event in page:
@@ -114,6 +114,10 @@ class Wait:
         if session is None:
             raise NotFound("session", self.place.session_id)
         self._over = session.last_seq <= self.reader.seq and self._rests(session)
+
+    def _read(self, db: Db) -> tuple[tuple[deque[Event], bool], Session | None]:
+        """Return the next page of events, as `following` does, and the session; None if it is deleted."""
+        return following(db, self.reader), db.get(Session, self.place.session_id)
 
     def _rests(self, session: Session) -> bool:
         """True if the session rests and no later event will say so: the event came before this request."""

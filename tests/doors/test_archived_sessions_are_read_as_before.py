@@ -1,5 +1,6 @@
 """Every route reads an archived session as it did before: lists, streams, threads, messages, secrets."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,24 @@ def test_the_thread_of_a_sub_agent_is_read_as_before(stage: Stage, caller: Calle
     clock.advance(MONTH)
     assert archive(stage, crew.session_id)
     assert read() == before
+
+
+def test_a_chat_request_goes_on_behind_archived_events(stage: Stage, caller: Caller, clock: Clock) -> None:
+    """The client did not read the end of its last run, which is archived now. The next reply begins with that end."""
+    agent = caller.agent()
+    session = caller.session(agent)["id"]
+    caller.say(session)
+    stage.reply(session, say("Nobody read this."))
+    clock.advance(MONTH)
+    assert archive(stage, session)
+    messages = [{"role": "user", "content": "And now?"}]
+    body = {"model": f"assent/{agent['id']}", "messages": messages, "metadata": {"session_id": session}, "stream": True}
+    with caller.stream("POST", "/v1/chat/completions", json=body) as response:
+        stage.reply(session, say("Now this."))
+        *lines, done = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: ")]
+    deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Nobody read this.\n\nNow this."
+    assert done == "[DONE]"
 
 
 def test_a_missing_part_is_one_error_among_the_events(stage: Stage, caller: Caller, clock: Clock) -> None:
