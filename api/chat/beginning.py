@@ -18,7 +18,7 @@ from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.row import Session
 from models.settings import settings
-from models.workspace.agent import Agent, AgentVersion
+from models.workspace.agent import Agent, AgentVersion, patched
 from models.workspace.row import Workspace
 
 OURS = frozenset({"approvals", "chat_approvals", "session_id", "environment_id", "on_behalf_of"})
@@ -121,12 +121,17 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Locked:
         version=version,
         overrides=overrides,
         environment_id=metadata.get("environment_id") or None,
-        metadata={name: value for name, value in metadata.items() if name not in OURS},
+        metadata=patched({}, _of_session(metadata)),
         max_turns=version.body["max_turns"] or settings().max_turns,
         chat_approvals=_chat_approvals(body, bool(version.body.get("chat_approvals"))),
         on_behalf_of=metadata.get("on_behalf_of"),
     )
     return sessions.create(db, principal, new)
+
+
+def _of_session(metadata: dict[str, str]) -> dict[str, str]:
+    """Return those pairs of a request's metadata that the session's metadata gets."""
+    return {name: value for name, value in metadata.items() if name not in OURS}
 
 
 def _chat_approvals(body: ChatCreate, default: bool) -> bool:
@@ -155,7 +160,7 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
     if body.tools is not None:
         own = AgentVersion.of_session(db, session.agent_id, session.agent_version).body["tools"]
         changes["tools"] = translating.merged_tools(own, session.configured(db)["tools"], body.tools)
-    pairs = {name: value for name, value in (body.metadata or {}).items() if name not in OURS}
+    pairs = _of_session(body.metadata or {})
     updates.update(locked, changes | ({"metadata": pairs} if pairs else {}))
     return locked
 

@@ -209,7 +209,7 @@ def patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dic
     """Return `metadata` with `patch` applied; null deletes a pair. Raises Invalid if more than METADATA_PAIRS are left."""
     merged = {k: v for k, v in {**metadata, **patch}.items() if v is not None}
     if len(merged) > METADATA_PAIRS:
-        raise Invalid("metadata", f"at most {METADATA_PAIRS} pairs; this patch would leave {len(merged)}.")
+        raise Invalid("metadata", f"at most {METADATA_PAIRS} pairs; there would be {len(merged)}.")
     return merged
 
 

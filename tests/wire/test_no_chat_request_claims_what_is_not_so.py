@@ -50,6 +50,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "a tool named as the agent's": ({"tools": [{"type": "function", "function": {"name": "bash"}}]}, "tools.0.function.name"),
     "a tool of a server": ({"tools": [{"type": "function", "function": {"name": "mcp__a__b"}}]}, "tools.0.function.name"),
     "a tool twice": ({"tools": [LOOK_UP, LOOK_UP]}, "tools.1.function.name"),
+    "more metadata than a session has": ({"metadata": {f"k{number}": "v" for number in range(17)}}, "metadata"),
     "an unknown environment": ({"metadata": {"environment_id": "env_none"}}, "environment_id"),
     "an unknown person": ({"metadata": {"on_behalf_of": "user:user_1"}}, "on_behalf_of"),
 }
