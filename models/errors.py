@@ -38,6 +38,10 @@ class Invalid(Refusal):
         """A stable code of the fault, if programs must distinguish it from others."""
         super().__init__(f"{field}: {message}" if field else message)
 
+    def renamed(self, field: str) -> "Invalid":
+        """Return the refusal with another path of the field."""
+        return Invalid(field, str(self).removeprefix(f"{self.field}: "), code=self.code)
+
 
 class Forbidden(Refusal):
     """The principal may not do this, whatever its scopes are. The message says who may."""

@@ -1,6 +1,7 @@
 """The effect of a request, in one transaction: a new session or changes to one, and the messages and results that it brings."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pydantic import BaseModel
 
@@ -49,6 +50,18 @@ class Place(BaseModel):
     """How the client is asked for approvals."""
 
 
+@contextmanager
+def _named_as_sent() -> Iterator[None]:
+    """Name the field of a refusal by its place in the request, if the request's metadata has it."""
+    try:
+        yield
+    except Invalid as refusal:
+        if refusal.field not in OURS:
+            raise
+        raise refusal.renamed(f"metadata.{refusal.field}") from None
+
+
+@_named_as_sent()
 def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Place:
     """Make the request's effect. `session_id` is empty for a new session. Raises Invalid, NotFound, Conflict."""
     if not body.agent_id:

@@ -133,7 +133,7 @@ def _chat_decision(content: TextContent | dict[str, Any], field: str) -> ChatDec
     try:
         return parsing.validated(ChatDecision, values)
     except Invalid as refusal:
-        raise Invalid(f"{field}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+        raise refusal.renamed(f"{field}.{refusal.field}") from None
 
 
 def _check_certain(message: ToolMessage, chat_decision: ChatDecision, content: str) -> None:

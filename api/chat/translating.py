@@ -52,15 +52,14 @@ class News:
     def renamed(self, refusal: Invalid) -> Invalid:
         """Return a refusal of `receive` with the name that the field has in the request."""
         parts = refusal.field.split(".")
-        message = str(refusal).removeprefix(f"{refusal.field}: ")
         if parts[0] != "events" or len(parts) < 3:
             return refusal
         field = {"custom_tool_use_id": "tool_call_id"}.get(parts[2], parts[2])
         if field == "on_behalf_of":
-            return Invalid("metadata.on_behalf_of", message)
+            return refusal.renamed(field)
         if self.events[int(parts[1])]["type"] == DECISION:
             field = deciding.field_of(field)
-        return Invalid(f"messages.{self.places[int(parts[1])]}.{field}", message)
+        return refusal.renamed(f"messages.{self.places[int(parts[1])]}.{field}")
 
 
 def news(body: ChatCreate, *, new_session: bool, sentences: Mapping[str, str]) -> News:

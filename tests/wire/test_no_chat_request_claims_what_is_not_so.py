@@ -51,8 +51,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "a tool of a server": ({"tools": [{"type": "function", "function": {"name": "mcp__a__b"}}]}, "tools.0.function.name"),
     "a tool twice": ({"tools": [LOOK_UP, LOOK_UP]}, "tools.1.function.name"),
     "more metadata than a session has": ({"metadata": {f"k{number}": "v" for number in range(17)}}, "metadata"),
-    "an unknown environment": ({"metadata": {"environment_id": "env_none"}}, "environment_id"),
-    "an unknown person": ({"metadata": {"on_behalf_of": "user:user_1"}}, "on_behalf_of"),
+    "an unknown environment": ({"metadata": {"environment_id": "env_none"}}, "metadata.environment_id"),
+    "an unknown person": ({"metadata": {"on_behalf_of": "user:user_1"}}, "metadata.on_behalf_of"),
 }
 
 
@@ -60,8 +60,19 @@ def test_an_invalid_field_is_refused_by_its_name(talk: Talk, subtests: pytest.Su
     for case, (more, field) in FIELDS.items():
         with subtests.test(case):
             error = refused(talk, 400, **more)
-            assert field in error["param"]
+            assert error["param"] == field
             assert error["type"] == "invalid_request_error"
+
+
+def test_the_person_of_a_message_is_refused_by_the_field_of_its_route(talk: Talk) -> None:
+    pending = talk.ask(user("Go."))
+    talk.reply(say("Done."))
+    pending.result()
+    nobody = "user:user_1"
+    assert refused(talk, 400, metadata={"session_id": talk.session_id, "on_behalf_of": nobody})["param"] == "metadata.on_behalf_of"
+    body = {"messages": [user("Go.")], "on_behalf_of": nobody}
+    response = talk.caller.post(f"/v1/sessions/{talk.session_id}/messages", json=body)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "on_behalf_of")
 
 
 MESSAGES: dict[str, tuple[list[Any], str]] = {

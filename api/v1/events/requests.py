@@ -111,8 +111,7 @@ class EventsSend(Body):
                 try:
                     event.decision().check()
                 except Invalid as refusal:
-                    message = str(refusal).removeprefix(f"{refusal.field}: ")
-                    raise Invalid(f"events.{index}.{refusal.field}", message) from None
+                    raise refusal.renamed(f"events.{index}.{refusal.field}") from None
 
 
 # All types that the SDK knows, including those that this server never emits.

@@ -48,7 +48,7 @@ def receive(locked: Locked, events: list[dict[str, Any]]) -> list[Event]:
                 try:
                     taken.append(_TAKERS[event["type"]](locked, event))
                 except Invalid as refusal:
-                    raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+                    raise refusal.renamed(f"events.{index}.{refusal.field}") from None
     stored_now = [event.seq for event in taken if event.seq > before]
     if stored_now:
         session.stream_behind(locked.actor, stored_now[-1])
