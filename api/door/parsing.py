@@ -222,7 +222,7 @@ def _path(loc: tuple[int | str, ...], values: Any) -> tuple[int | str, ...]:
     for i, part in enumerate(loc):
         if isinstance(here, dict) and part in here:
             here = here[str(part)]
-        elif isinstance(here, list) and isinstance(part, int):
+        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
             here = here[part]
         elif i < len(loc) - 1:
             continue

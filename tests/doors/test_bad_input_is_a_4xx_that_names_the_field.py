@@ -241,6 +241,13 @@ def test_an_invalid_query_is_refused(caller: Caller, subtests: pytest.Subtests) 
 IDS = ["x", "agent_", "agent_%00", "agent_%ff", "AGENT_1", "agent_" + "1" * 500, "agent_1'--", "%F0%9F%98%80", "agent_1"]
 
 
+@pytest.mark.parametrize("name", ["rules.7", "rules.-1", "rules.x", "7"])
+def test_a_field_that_is_named_like_a_path_is_refused(caller: Caller, name: str) -> None:
+    policy = {"type": "rules", "rules": [], "default": "ask", name: 1}
+    body = {"agent": {"id": caller.agent()["id"]}, "tool": "bash", "input": {}, "permission_policy": policy}
+    bad(caller.post("/v1/policy/explain", json=body), 400, "permission_policy", name)
+
+
 def test_a_malformed_or_unknown_id_is_not_found(caller: Caller, subtests: pytest.Subtests) -> None:
     for where, row_id in product(("agents", "environments", "sessions", "approvals"), IDS):
         with subtests.test(f"{where}/{row_id}"):
