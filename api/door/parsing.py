@@ -198,7 +198,7 @@ def _by_name(args: MultiDict[str, str], model: type[BaseModel]) -> dict[str, Any
             _check_text((name,), value)
         if name in lists:
             params.setdefault(name, []).extend(values)
-        elif len(values) > 1:
+        elif len(values) > 1 or name in params:
             raise Invalid(name, "must be sent only once.")
         else:
             params[name] = values[0]

@@ -205,6 +205,7 @@ QUERIES = [
     ("/v1/agents?limit=ten", "limit"),
     ("/v1/agents?limit=" + "9" * 3000, "limit"),
     ("/v1/agents?limit=1&limit=2", "limit"),
+    ("/v1/agents?limit=1&limit[]=2", "limit"),
     ("/v1/agents?page=", "page"),
     ("/v1/agents?page=%00", "page"),
     ("/v1/agents?page=bm8", "page"),
