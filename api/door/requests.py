@@ -126,8 +126,8 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo
 
 
 def _check_format(value: Any) -> Any:
-    # Without this check pydantic would read a number as seconds since 1970.
-    if isinstance(value, str) and not _DATE.match(value):
+    # Without this check pydantic would read a number, also one in a text, as seconds since 1970.
+    if not isinstance(value, datetime) and not (isinstance(value, str) and _DATE.match(value)):
         raise ValueError("must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
     return value
 

@@ -242,6 +242,11 @@ def test_an_invalid_query_is_refused(caller: Caller, subtests: pytest.Subtests) 
 IDS = ["x", "agent_", "agent_%00", "agent_%ff", "AGENT_1", "agent_" + "1" * 500, "agent_1'--", "%F0%9F%98%80", "agent_1"]
 
 
+@pytest.mark.parametrize("time", [4102444800, 0.5, True, "4102444800", []])
+def test_no_number_is_read_as_a_time(caller: Caller, time: Any) -> None:
+    bad(caller.post("/v1/organizations/api_keys", json={"name": "n", "expires_at": time}), 400, "expires_at: must be an RFC 3339")
+
+
 @pytest.mark.parametrize("name", ["rules.7", "rules.-1", "rules.x", "7"])
 def test_a_field_that_is_named_like_a_path_is_refused(caller: Caller, name: str) -> None:
     policy = {"type": "rules", "rules": [], "default": "ask", name: 1}
