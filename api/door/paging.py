@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from api.door.requests import EARLIEST, LATEST, IdPaged, Paged
@@ -227,7 +227,7 @@ def place(order: Order[R], cursor: str) -> Key:
     """Return a cursor's position: `order.key` of the last row of the previous page. Raises Invalid."""
     try:
         name, descending, *key = parts_of(cursor)
-        values = tuple(_value(column.type.python_type, v) for column, v in zip(order.columns, key, strict=True))
+        values = tuple(value_of(column.type.python_type, v) for column, v in zip(order.columns, key, strict=True))
     except (ValueError, TypeError, RecursionError):
         raise Invalid("page", _NOT_OURS) from None
     if (name, descending) != (order.name, order.descending):
@@ -235,13 +235,14 @@ def place(order: Order[R], cursor: str) -> Key:
     return values
 
 
-def _value(kind: Any, value: Any) -> Any:
+def value_of(kind: Any, value: Any) -> Any:
+    """Return a cursor's JSON value as this type. Raises ValueError or TypeError for a value that no row can have."""
     if kind is datetime:
         at = datetime.fromisoformat(value)
         if at.tzinfo is None or not EARLIEST <= at <= LATEST:
             raise ValueError(value)
-        return at
-    if type(value) is not kind or (kind is str and ("\0" in value or not value.isascii())):
+        return at.astimezone(UTC)  # Postgres reads no offset with a fraction of a second
+    if type(value) is not kind or (kind is str and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value))):
         raise ValueError(value)
     if kind is int and abs(value) >= 2**63:
         raise ValueError(value)

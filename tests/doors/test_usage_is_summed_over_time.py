@@ -1,7 +1,9 @@
 """`GET /v1/usage` sums up the exact usage of turns, by time and by the requested groups, in pages."""
 
+import base64
 import csv
 import io
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
@@ -40,6 +42,11 @@ def report(caller: Caller, **query: Any) -> list[dict[str, Any]]:
         lines += response["data"]
         page = response["next_page"]
     return lines
+
+
+def cursor(key: Any) -> str:
+    """Return a cursor as the server makes them."""
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
 def test_without_groups_it_is_one_line(caller: Caller, spent: list[str]) -> None:
@@ -88,6 +95,36 @@ def test_unknown_costs_are_null(caller: Caller, spent: list[str]) -> None:
 )
 def test_invalid_queries_name_the_field(caller: Caller, query: dict[str, str], fault: str) -> None:
     bad(caller.get("/v1/usage", params=query), 400, fault)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ["2026-01-01T00:00:00+00:00", "\ud800"],
+        ["2026-01-01T00:00:00+00:00", "\0"],
+        ["2026-01-01T00:00:00+00:00", 1],
+        ["2026-01-01T00:00:00+00:00"],
+        ["0001-01-01T00:00:00+23:59", "m"],
+        ["9999-12-31T23:59:59-23:59", "m"],
+        ["2026-01-01T00:00:00", "m"],
+        [1, "m"],
+        [],
+        {},
+    ],
+)
+def test_a_forged_cursor_is_refused(caller: Caller, key: Any) -> None:
+    bad(caller.get("/v1/usage", params={"group_by[]": "model", "page": cursor(key)}), 400, "page: is not a cursor")
+
+
+@pytest.mark.parametrize("time", ["2026-W01-1T00:00:00+00:00", "2026-01-01T00:00:00,5+00:00", "2026-01-01T00:00:00+00:00:30.5"])
+def test_a_cursor_s_time_means_the_same_in_each_spelling(caller: Caller, spent: list[str], time: str) -> None:
+    lines = good(caller.get("/v1/usage", params={"group_by[]": "model", "page": cursor([time, "m"])}))["data"]
+    assert [line["model"] for line in lines] == ["claude-opus-5-5", "stand-in"]
+
+
+def test_a_model_s_name_may_be_in_any_script(caller: Caller) -> None:
+    page = cursor(["2026-01-01T00:00:00+00:00", "模型"])
+    good(caller.get("/v1/usage", params={"group_by[]": "model", "page": page}))
 
 
 def test_a_spreadsheet_gets_the_same_lines(caller: Caller, spent: list[str]) -> None:

@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from pydantic import Field
 
 from api.door import auth, parsing, spreadsheet
-from api.door.paging import cursor_of, parts_of
+from api.door.paging import cursor_of, parts_of, value_of
 from api.door.requests import Moment, Paged, PersonName
 from api.door.responses import AgentId, Page, SessionId, ThreadId, Time
 from api.door.routes import CSV, Door, opens, reads
@@ -132,9 +132,9 @@ def _place(cursor: str, groups: int) -> tuple[str, ...]:
     """Return the key in a cursor. Raises Invalid."""
     try:
         at, *values = parts_of(cursor)
-        whole = len(values) == groups and all(isinstance(value, str) and "\0" not in value for value in values)
-        if not whole or datetime.fromisoformat(at).tzinfo is None:
+        key = (value_of(datetime, at).isoformat(), *(value_of(str, value) for value in values))
+        if len(values) != groups:
             raise ValueError(cursor)
     except (ValueError, TypeError, RecursionError):
         raise Invalid("page", "is not a cursor of this report: pass `next_page` unchanged, with the same `group_by`.") from None
-    return (at, *values)
+    return key
