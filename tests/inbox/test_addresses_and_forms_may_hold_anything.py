@@ -11,6 +11,7 @@ PATHS = [
     *(f"/inbox?show=all&{name}={NUL}" for name in ("tool", "q", "agent", "session", "group", "kind")),
     *(f"/inbox?show=decided&person={NUL}", f"/inbox/next?after={NUL}", f"/inbox/together?tool={NUL}"),
     *(f"/inbox/sessions?agent={NUL}", f"/inbox/sessions?person={NUL}", f"/inbox/policies?agent={NUL}"),
+    *(f"/inbox?q=%0{NUL}0", f"/inbox?show=all&agent=%0{NUL}0", f"/inbox?show=decided&person=%0{NUL}0", f"/inbox?page={NUL}"),
     *(f"/inbox/channels/new?like={NUL}", f"/inbox/audit?who=user:{NUL}", f"/inbox/search?q={NUL}"),
 ]
 """Addresses with a value that no database can hold."""

@@ -60,9 +60,10 @@ class ListAddress:
     def of_query(cls, query: str, person: PersonPrincipal) -> "ListAddress":
         """Return what a query says. A tab that the person does not have is that of what waits for the person. Raises Invalid."""
         try:
-            values = dict(parse_qsl(query.replace("%00", ""), max_num_fields=_MOST_FIELDS))
+            fields = parse_qsl(query, max_num_fields=_MOST_FIELDS)
         except ValueError:
             raise Invalid("", f"an address of the list has at most {_MOST_FIELDS} fields.") from None
+        values = {name: text for name, value in fields if (text := value.replace("\0", ""))}
         tab, axis = values.get("show", "mine"), next((axis for axis in AXES if axis == values.get("by")), AXES[0])
         tab = tab if tab in tabs_of(person) else "mine"
         names = FILTERS + OF_DECIDED if tab == "decided" else FILTERS
