@@ -13,7 +13,7 @@ from collections import Counter
 from functools import cached_property
 from itertools import islice
 from typing import Any, NoReturn, TypeVar, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import flask
 from flask import request
@@ -36,10 +36,20 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Request(flask.Request):
-    """Flask's request. Its form is read by `raw_body`, as every other body."""
+    """Flask's request. Its form is read by `raw_body`, as every other body, and its `host_url` is always a URL."""
 
     is_signed_in = False
     """True once a page knows the person. The form may then be as large as any other body."""
+
+    @cached_property
+    def host_url(self) -> str:
+        """This server's URL as the client calls it; one without a host for a header `Host` that no URL can have."""
+        try:
+            url = super().host_url
+            _ = urlsplit(url).port
+        except ValueError:
+            return f"{self.scheme}:///"
+        return url
 
     @cached_property
     def form(self) -> ImmutableMultiDict[str, str]:

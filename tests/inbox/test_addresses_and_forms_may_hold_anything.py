@@ -1,5 +1,6 @@
 """Whatever somebody writes into the address of a page or into a form, the answer is a page, and never a fault of the server."""
 
+import httpx2
 import people
 import pytest
 from rows.stage import Stage
@@ -22,6 +23,12 @@ def test_an_address_may_hold_anything(api: str, stage: Stage, subtests: pytest.S
         for path in PATHS:
             with subtests.test(path):
                 assert client.get(path, follow_redirects=True).status_code in {200, 404}
+
+
+@pytest.mark.parametrize("host", ["[:::::.]:8777", "127.0.0.1:99999", "[", "a b", ""])
+def test_a_host_may_be_anything(api: str, host: str) -> None:
+    for path in ("/inbox", "/sign-in"):
+        assert httpx2.get(f"{api}{path}", headers={"host": host}, follow_redirects=False).status_code < 500
 
 
 def test_an_address_with_too_many_fields_is_refused(api: str, stage: Stage) -> None:
