@@ -5,7 +5,8 @@
 
 Each cycle has two model calls by the official SDK, `echo done` in bubblewrap with Assent's own arguments, a decision, and a reader
 who hears of each step by server-sent events. `peers/README.md` says what each system is. All stand in turn, each on servers of its
-own with the same settings, Assent as in `user_cycle`. Each is driven by a client process, whose CPU is shown and not counted.
+own with the same settings, Assent as in `user_cycle`. Each is driven by a client process without an SDK, whose CPU is shown and not
+counted: it shares the cores, so clients must be equal.
 
 Prints, for each repetition and system, cycles per second, CPU per cycle by process, write transactions and WAL, and at the end the
 medians with the ratios to Assent within each repetition. A cycle's CPU is the whole machine's without the client's and the model's,
@@ -234,7 +235,7 @@ def main() -> None:
         order = ("assent", *peers)
         for name in order if repetition % 2 == 0 else reversed(order):
             if name == "assent":
-                cost = measure(ROOT, "bash", chosen.seconds, chosen.in_flight, "bubblewrap")
+                cost = measure(ROOT, "bash", chosen.seconds, chosen.in_flight, "bubblewrap", program="bare_client.py")
             else:
                 cost = measure_peer(PEERS[name], chosen.venvs / name, chosen.seconds, chosen.in_flight)
             costs.setdefault(name, []).append(cost)

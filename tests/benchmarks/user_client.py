@@ -56,9 +56,9 @@ class Client:
         await asyncio.gather(*(one_after_another() for _ in range(in_flight)))
 
 
-async def main(url: str, key: str, tool: str, in_flight: str) -> None:
-    """Serve the lines of the input."""
-    client = Client(url, key, tool)
+async def main(kind: type[Client], url: str, key: str, tool: str, in_flight: str) -> None:
+    """Serve the lines of the input, by this kind of client."""
+    client = kind(url, key, tool)
     await client.prepare()
     print("ready", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
@@ -68,4 +68,4 @@ async def main(url: str, key: str, tool: str, in_flight: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main(Client, *sys.argv[1:]))

@@ -73,10 +73,12 @@ class Client:
         self.process.wait(10)
 
 
-def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: str, sampled_seconds: int = 0) -> Cost:
-    """Run one house and its client. Returns the cost of a cycle."""
+def measure(
+    checkout: Path, tool: str, seconds: float, in_flight: int, shell: str, sampled_seconds: int = 0, program: str = "user_client.py"
+) -> Cost:
+    """Run one house and its client, a program beside this one. Returns the cost of a cycle."""
     with standing(checkout, ASSENT_SHELL=shell) as at:
-        client = Client([str(HERE / "user_client.py"), at["url"], at["key"], tool, str(in_flight)])
+        client = Client([str(HERE / program), at["url"], at["key"], tool, str(in_flight)])
         client.cycles(in_flight * 3)
         rate = in_flight * 4 / client.cycles(in_flight * 4)
         count = max(40, int(rate * seconds))
