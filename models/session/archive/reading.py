@@ -22,7 +22,7 @@ def content_of(part: ArchivePart) -> Contents | Fault:
 
 
 def rows_at(db: Db, table: type[T], session_id: str, time: datetime | None) -> list[T]:
-    """Return the rows of a table in the part that holds what ended at this time, if there is one. Raises Unreadable."""
+    """Return the rows of a table in the parts that hold what ended at this time. Raises Unreadable."""
     sql, rows = table_of(table), []
     for part in ArchivePart.at(db, session_id, time) if time else ():
         content = content_of(part)
