@@ -7,7 +7,6 @@ Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's pr
 import errno
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -39,15 +38,15 @@ MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
 """Variables that name a model, so that the stand-in is not started."""
 
 
-def up(port: int, path: Path, procfile: Path = PROCFILE, *, sample: bool = True) -> int:
+def up(port: int, path: Path, procfile: Path = PROCFILE, *, sample: bool = True, command: str = "assent") -> int:
     """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, if the start fails.
 
-    `sample`: begin a sample session at the first start.
+    `sample`: begin a sample session at the first start. `command`: how people run `assent` here.
     """
     try:
         with Folder(path) as folder:
             end_leftovers(folder.path)
-            return Local(folder, port, procfile, sample=sample).run()
+            return Local(folder, port, procfile, sample=sample, command=command).run()
     except CannotStart as refused:
         print(f"assent: {refused}", file=sys.stderr)
         return 1
@@ -56,7 +55,7 @@ def up(port: int, path: Path, procfile: Path = PROCFILE, *, sample: bool = True)
 class Local:
     """One `assent up`. `_start` holds the steps. `models.settings.variables` decides which variables of `env` each child gets."""
 
-    def __init__(self, folder: Folder, port: int, procfile: Path, *, sample: bool = True) -> None:
+    def __init__(self, folder: Folder, port: int, procfile: Path, *, sample: bool = True, command: str = "assent") -> None:
         error = why_taken(port)
         if error:
             reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
@@ -75,7 +74,7 @@ class Local:
         _check_providers()
         self.embedded = not os.environ.get("DATABASE_URL")
         self.key = self.metrics_token = self.sign_in_url = ""
-        self.command = assent_command()
+        self.command = command
         self.shell = None if "ASSENT_SHELL" in self.env else ShellProbe()
 
     def run(self) -> int:
@@ -284,11 +283,3 @@ def _check_providers() -> None:
         registry()
     except ProvidersMisconfigured as error:
         raise CannotStart(str(error)) from None
-
-
-def assent_command() -> str:
-    """Return the command with which people run `assent` here: its name if PATH has it, else its path."""
-    beside = Path(sys.executable).with_name("assent")
-    if shutil.which("assent") or not beside.exists():
-        return "assent"
-    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)

@@ -13,7 +13,7 @@ import click
 
 from api.cli.audit import use_with_key
 from api.cli.database import caller, database_errors
-from api.cli.main import as_json, data_dir
+from api.cli.main import as_json, as_typed_here, data_dir
 from models.pure.times import rfc3339
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _tell(manifest: "Manifest", gaps: "list[Gap]", trouble: str, *, as_json: boo
         click.echo(f"The audit was not signed: {trouble}. Run `assent audit adopt --reason ...` where the sealer runs.")
     for line in _lines(states):
         click.echo(line)
-    click.echo("Then start `web`, decide what waits, and run `assent restore --resume`.")
+    click.echo(as_typed_here("Then start `web`, decide what waits, and run `assent restore --resume`."))
 
 
 def _lines(states: "list[State]") -> Iterator[str]:

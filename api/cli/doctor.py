@@ -12,7 +12,7 @@ import click
 
 from api.cli.audit import use_with_key
 from api.cli.database import database_errors
-from api.cli.main import as_json, data_dir, running_up
+from api.cli.main import as_json, as_typed_here, data_dir, running_up
 from api.cli.secrets import use_keys
 from models.pure.text.relative_time import ago
 
@@ -70,9 +70,9 @@ def _lines(findings: "list[Finding]") -> Iterator[str]:
         count = f": {finding.count}" if finding.subjects or finding.workspaces else ""
         since = f", since {ago(finding.since, now)}" if finding.since else ""
         yield click.style(f"{finding.level}: {finding.title}{count}{since}", bold=True)
-        yield f"  why        {finding.why}"
-        yield f"  by itself  {finding.by_itself}"
-        yield f"  to do      {finding.to_do}"
+        yield f"  why        {as_typed_here(finding.why)}"
+        yield f"  by itself  {as_typed_here(finding.by_itself)}"
+        yield f"  to do      {as_typed_here(finding.to_do)}"
         if finding.subjects:
             more = ", ..." if finding.count > len(finding.subjects) else ""
             yield f"  which      {', '.join(finding.subjects)}{more}"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -91,6 +93,9 @@ class Main(click.Group):
         """Run a subcommand. Ctrl-C ends it without a word, with the exit code that shells expect."""
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            vars(error)["message"] = as_typed_here(error.message)  # click's annotation says that nobody assigns it
+            raise
         except KeyboardInterrupt:
             pass
         except click.Abort as abort:
@@ -98,6 +103,19 @@ class Main(click.Group):
                 raise  # the end of the input, or a no
         click.echo(err=True)
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def assent_command() -> str:
+    """Return the command with which people run `assent` here: its name if PATH has it, else its path."""
+    beside = Path(sys.executable).with_name("assent")
+    if shutil.which("assent") or not beside.exists():
+        return "assent"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+
+
+def as_typed_here(text: str) -> str:
+    """Return a text in which each command such as `assent up` is what people type here."""
+    return re.sub("`assent(?=[ `])", lambda _: f"`{assent_command()}", text)
 
 
 def _commit() -> str:
@@ -131,7 +149,7 @@ def up(port: int, sample: bool, data_dir: Path) -> None:
     """Run everything on this machine: database, Redis, model, API, workers."""
     from deploy.local import up as run
 
-    sys.exit(run(port, data_dir, sample=sample))
+    sys.exit(run(port, data_dir, sample=sample, command=assent_command()))
 
 
 @main.command()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from api.cli.client import Inbox, connect
-from api.cli.main import as_json, data_dir
+from api.cli.main import as_json, as_typed_here, assent_command, data_dir
 from api.cli.states import state_of
 from api.cli.tables import painted
 from models.pure.state_words import ENDED_EARLY
@@ -57,7 +57,7 @@ def _summary(inbox: Inbox) -> dict[str, Any]:
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
     """Yield the status in a line, and what to do next."""
     if summary["status"] == "down":
-        yield f"{painted('down')} · {visible(summary['reason'])}"
+        yield f"{painted('down')} · {visible(as_typed_here(summary['reason']))}"
         return
     waiting, failed = summary["waiting_approvals"], summary["failed_sessions"]
     counts = [
@@ -68,9 +68,11 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
         counts.insert(1, f"{summary['working_sessions']} work{'s' * (summary['working_sessions'] == 1)}")
     yield " · ".join([painted(summary["status"]), *counts, summary["url"]])
     if summary["reason"]:
-        yield f"  halted: {visible(summary['reason'])}. Go on with `assent halt off`."
-    if waiting:
-        yield "  assent approvals            decide what waits"
-    if failed:
-        yield "  assent sessions list        see what failed"
-    yield "  assent --help               all commands"
+        yield f"  halted: {visible(summary['reason'])}"
+    next_commands = {
+        "halt off": "lift the halt" if summary["status"] == "halted" else "",
+        "approvals": "decide what waits" if waiting else "",
+        "sessions list": "see what failed" if failed else "",
+        "--help": "all commands",
+    }
+    yield from (f"  {assent_command()} {words:<16} {purpose}" for words, purpose in next_commands.items() if purpose)

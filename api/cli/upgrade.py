@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from api.cli.database import database_errors, use
-from api.cli.main import as_json, data_dir
+from api.cli.main import as_json, as_typed_here, data_dir
 
 
 @click.group()
@@ -43,9 +43,9 @@ def upgrade_check(data_dir: Path, as_json: bool) -> None:
         for line in steps.migrations:
             click.echo(f"  {line}")
         if steps.needs_backup:
-            click.echo("1. Make a backup: `assent backup make FOLDER`.")
+            click.echo(as_typed_here("1. Make a backup: `assent backup make FOLDER`."))
             stop = "Stop all processes: they do not work with the new schema. Then" if steps.downtime else "Without a downtime,"
-            click.echo(f"2. {stop} run `assent migrate` with this release.")
+            click.echo(as_typed_here(f"2. {stop} run `assent migrate` with this release."))
             click.echo("3. Start the new processes." if steps.downtime else "3. Replace the processes.")
         elif not steps.migrations:
             click.echo("Nothing to migrate: replace the processes in any order.")

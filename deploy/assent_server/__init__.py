@@ -16,9 +16,10 @@ HOME = _HERE if (_HERE / "models").is_dir() else _HERE.parents[1]
 def main() -> None:
     """Run the command `assent`."""
     sys.path.insert(0, str(HOME))
+    from api.cli.main import assent_command
     from api.cli.main import main as run
 
-    run()
+    run(prog_name=assent_command(), complete_var="_ASSENT_COMPLETE")
 
 
 def health() -> None:

@@ -62,7 +62,8 @@ def new_child(env: dict[str, str]) -> NewChild:
 
 @pytest.fixture
 def caller(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
-    """An HTTP client of the stage's workspace. The environment has the address and key."""
+    """An HTTP client of the stage's workspace. The environment has the address and key, and PATH has `assent`."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     with Caller(api, key(stage)) as client:
         monkeypatch.setenv("ASSENT_URL", api)
         monkeypatch.setenv("ASSENT_API_KEY", client.headers["x-api-key"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from doors.served import Caller
-from doors.waiting import asked, good
+from doors.waiting import approval_of, asked, good
 from local.conftest import Assent
 from local.terminal import terminal
 from rows.stage import Stage, call, say
@@ -30,12 +30,12 @@ def test_the_command_alone_is_the_status(assent: Assent, caller: Caller, stage: 
     asked(caller, stage)
     assert assent().splitlines()[:2] == [
         f"up · 1 waits · 0 failed · {api}",
-        "  assent approvals            decide what waits",
+        "  assent approvals        decide what waits",
     ]
     summary = json.loads(assent("status", "--json"))
     assert (summary["status"], summary["waiting_approvals"], summary["sessions"]) == ("up", 1, 1)
-    good(caller.post("/v1/halt", json={"reason": "a look"}))
-    assert "halted: a look." in assent("status")
+    good(caller.post("/v1/halt", json={"reason": "A look."}))
+    assert assent("status").splitlines()[1:3] == ["  halted: A look.", "  assent halt off         lift the halt"]
 
 
 def test_a_server_that_does_not_respond_is_down(assent: Assent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -44,6 +44,18 @@ def test_a_server_that_does_not_respond_is_down(assent: Assent, monkeypatch: pyt
     assert json.loads(assent("status", "--json", code=1))["status"] == "down"
     monkeypatch.delenv("ASSENT_URL")
     assert "start it with `assent up`" in assent("status", "--data-dir", str(tmp_path), code=1)
+
+
+def test_the_next_command_is_one_that_the_shell_finds(assent: Assent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    beside = Path(sys.executable).with_name("assent")
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.chdir(tmp_path)
+    assert f"  {beside} --help " in assent()
+    assert f"Did you mean `{beside} approvals`" in assent("aprovals", code=2)
+    monkeypatch.chdir(beside.parents[1])
+    assert "  bin/assent --help " in assent()
+    monkeypatch.delenv("ASSENT_URL")
+    assert "start it with `bin/assent up`" in assent("sessions", "list", "--data-dir", str(tmp_path), code=1)
 
 
 def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: Stage, janitor: str) -> None:

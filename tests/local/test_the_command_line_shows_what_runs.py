@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from api.cli.approvals import run
 from api.cli.briefing import briefing_lines, decision_line
 from api.cli.client import Inbox
-from api.cli.main import main
+from api.cli.main import assent_command, main
 from api.cli.showing import describe
 from models.pure.state_words import GIVEN_UP
 from models.pure.text.visible import visible
@@ -219,7 +219,5 @@ def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("ASSENT_API_KEY", raising=False)
     result = CliRunner().invoke(main, ["approvals", "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
-    assert (
-        result.output
-        == f"Error: Assent is not running in {tmp_path}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY\n"
-    )
+    remedy = f"start it with `{assent_command()} up`, or set ASSENT_URL and ASSENT_API_KEY"
+    assert result.output == f"Error: Assent is not running in {tmp_path}: {remedy}\n"
