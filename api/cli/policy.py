@@ -7,10 +7,11 @@ from typing import Any, TextIO
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, assent_command
 from api.cli.showing import since
 from api.cli.states import find_id
 from api.cli.tables import Column, painted, show_table
+from models.pure.state_words import PAST_CALL
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible
 
@@ -123,7 +124,7 @@ def policy_suggest(inbox: Inbox, agent: str | None, as_json: bool) -> None:
     partly = "" if suggestions["complete"] else " Not every rule was tried."
     click.echo(f"By {number_with_noun(suggestions['looked_at'], 'decided call')}, the newest. No decision is contradicted.{partly}")
     if suggestions["data"]:
-        click.echo('Before you save one: assent policy simulate EFFECT "CALLS" --agent AGENT')
+        click.echo(f'Before you save one: {assent_command()} policy simulate EFFECT "CALLS" --agent AGENT')
 
 
 def _input(tool: str, text: str) -> dict[str, Any]:
@@ -181,7 +182,11 @@ def _show_simulation(simulation: dict[str, Any]) -> None:
     columns = [
         Column("WOULD", lambda side: side["effect"], coloured=True),
         Column("CALLS", lambda side: side["calls"], to_the_right=True),
-        Column("THEN", lambda side: ", ".join(f"{count} {word}" for word, count in side["then"].items()), gives_way=True),
+        Column(
+            "THEN",
+            lambda side: ", ".join(f"{count} {PAST_CALL.get(word, word)}" for word, count in side["then"].items()),
+            gives_way=True,
+        ),
     ]
     if not sides:
         return
@@ -190,7 +195,7 @@ def _show_simulation(simulation: dict[str, Any]) -> None:
     examples = [{"effect": side["effect"], **example} for side in sides for example in side["examples"]]
     columns = [
         Column("WOULD", lambda call: call["effect"], coloured=True),
-        Column("THEN", lambda call: call["then"], coloured=True),
+        Column("THEN", lambda call: PAST_CALL.get(call["then"], call["then"]), coloured=True),
         Column("TOOL", lambda call: call["tool"]),
         Column("INPUT", lambda call: "long" if call["input"] is None else _shortly(call["input"]), gives_way=True),
         Column("RULE", lambda call: call["rule"], gives_way=True),

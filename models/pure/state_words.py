@@ -106,6 +106,19 @@ EFFECT = {
 }
 """What a rule does with a call."""
 
+PAST_CALL = {
+    "allowed_by_policy": "ran by policy",
+    "allowed_by_grant": "ran by a grant",
+    "allowed_by_person": "allowed by a person",
+    "allowed_at_deadline": "allowed at the deadline",
+    "answered_by_person": "answered by a person",
+    "denied_by_policy": "denied by policy",
+    "denied_by_person": "denied by a person",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "waiting": "waiting",
+}
+"""What became of a past call at its time, as a simulation of a policy tells it."""
 DELIVERY = {
     "queued": StateWord("queued", "clock"),
     "running": StateWord("being sent", "play"),

@@ -156,6 +156,10 @@ def test_a_call_is_tried_and_rules_and_policies_are_simulated(assent: Assent, ca
     simulation = assent("policy", "simulate", "deny", "bash(git *)", "--agent", agent_id)
     assert "1 call since 7 days ago: 1 would have had another verdict.\n" in simulation
     assert "deny   waiting  bash  git status" in simulation
+    good(caller.post(f"/v1/approvals/{approval_of(caller, tool_call)['id']}/decision", json={"result": "allow"}))
+    decided = assent("policy", "simulate", "deny", "bash(git *)", "--agent", agent_id)
+    assert "deny       1  1 allowed by a person" in decided
+    assert "deny   allowed by a person  bash  git status" in decided
     assert json.loads(assent("policy", "simulate", "deny", "bash(git *)", "--json"))["changed"] == 1
     file = tmp_path / "policy.json"
     file.write_text(json.dumps({"type": "always_deny"}))

@@ -28,6 +28,7 @@ from models.flow.judge.simulations import added, default_of
 from models.people.principal import PersonPrincipal
 from models.pure.json.canonical import digest
 from models.pure.policy.rules import FILE_PATHS
+from models.pure.state_words import PAST_CALL
 from models.pure.text.relative_time import number_with_noun
 from models.settings import settings
 from models.workspace.agent import Agent
@@ -40,19 +41,6 @@ _OF_ADDRESS = ("effect", "match", "days")
 """Fields of a new rule with which an address may open its form. Nothing is tried or saved by an address."""
 _PLAIN_ARGUMENTS = {"bash": "command"} | {tool: path[1:] for tool, path in FILE_PATHS.items()}
 """The argument that a text in the place of JSON means, by built-in tool."""
-_WORDS: dict[Then, str] = {
-    "allowed_by_policy": "ran by policy",
-    "allowed_by_grant": "ran by a grant",
-    "allowed_by_person": "allowed by a person",
-    "allowed_at_deadline": "allowed at the deadline",
-    "answered_by_person": "answered by a person",
-    "denied_by_policy": "denied by policy",
-    "denied_by_person": "denied by a person",
-    "expired": "expired",
-    "cancelled": "cancelled",
-    "waiting": "waiting",
-}
-"""What became of a call at its time."""
 _DECIDED_BY_PEOPLE: tuple[Then, ...] = (
     "allowed_by_person",
     "answered_by_person",
@@ -130,7 +118,7 @@ def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
     sides = [(EFFECT_WORDS[name], getattr(outcome, name)) for name in ("deny", "ask", "allow")]
     new_state = EFFECT_WORDS[body["rule"]["effect"]] if "rule" in body else None
     values = {"simulation": outcome, "sides": sides, "old_row": old_row, "new_rule_state": new_state}
-    return _again(db, person, **values, then_words=_WORDS, summary=_summary(outcome))
+    return _again(db, person, **values, then_words=PAST_CALL, summary=_summary(outcome))
 
 
 @action("/inbox/policies/save", "read", section="policies", again=policies)
