@@ -166,8 +166,15 @@ def run(inbox: Inbox, *, watch: bool = False) -> None:
         elif watch:
             time.sleep(WATCH_SECONDS)
         else:
-            click.echo("Nothing waits for a decision." if not ids_shown else "Nothing else waits.")
+            click.echo(_rest(len(pending), any_shown=bool(ids_shown)))
             return
+
+
+def _rest(waiting: int, *, any_shown: bool) -> str:
+    """Return how many approvals still wait, all of which were shown."""
+    if waiting:
+        return f"No others. {waiting} that {'was' if waiting == 1 else 'were'} shown still wait{'s' * (waiting == 1)}."
+    return "Nothing else waits." if any_shown else "Nothing waits for a decision."
 
 
 def _before(past_ids: list[str], pending: set[str]) -> list[str]:

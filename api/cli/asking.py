@@ -132,8 +132,7 @@ def _press(approval: Approval, choices: Choices, *, may_go_back: bool) -> str:
     letters |= {"k": "k"} if may_go_back else {}
     if len(choices) <= FEW:
         _list_choices(choices)
-    else:
-        click.echo("  " + "  ".join(f"{click.style(key, bold=True)} {word}" for key, word in _in_line(letters)))
+    click.echo("  " + "  ".join(f"{click.style(key, bold=True)} {word}" for key, word in _in_line(letters)))
     while True:
         key = _prompt([*choices, *letters, *_MORE])
         if key == "?":

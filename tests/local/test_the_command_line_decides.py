@@ -73,6 +73,16 @@ def test_each_choice_does_what_it_says(
     assert text in shown
 
 
+def test_the_end_says_how_many_still_wait(assent: Assent, waiting: list[ToolCall]) -> None:
+    assert assent("approvals", typed="j\nj\n").endswith("No others. 2 that were shown still wait.\n")
+    assert assent("approvals", typed="j\nd\n").endswith("No others. 1 that was shown still waits.\n")
+
+
+def test_the_keys_are_shown_also_beside_few_choices(assent: Assent, caller: Caller, stage: Stage) -> None:
+    asked(caller, stage, agent=agent_with(caller, options=["session"]))
+    assert "  s session  d deny  j next  k back  x exact  ? all  q quit\n" in assent("approvals", typed="q\n")
+
+
 def test_only_the_answers_that_a_tool_offers_are_choices(assent: Assent, caller: Caller, stage: Stage) -> None:
     agent = agent_with(caller, options=["session", "answer"], widest_match="exact")
     tool_call, _ = asked(caller, stage, call(command="git status"), call(command="git log"), agent=agent)
