@@ -2,7 +2,7 @@
 
     FOLDER/manifest.json     when, of which release and schema, and the SHA-256 of each file; no secret
     FOLDER/database.age      Postgres' own dump as SQL, compressed
-    FOLDER/workdirs.age      the sessions' files as tar, compressed; left out if there are none
+    FOLDER/workdirs.age      the sessions' files as tar, compressed; missing if no session has any, or if they were left out
 
 The database is dumped first. So its rows are those of one moment, and files may be a little newer. A backup in the making has
 another name.
@@ -32,6 +32,7 @@ from deploy.postgres_tools import Address, fault, program, server_version
 from models import DISTRIBUTION
 from models.database import revisions
 from models.database.revisions import Schema
+from models.settings.tools import STORAGE_ID
 
 FORMAT = 1
 MANIFEST, DATABASE, WORKDIRS = "manifest.json", "database.age", "workdirs.age"
@@ -89,13 +90,18 @@ def release() -> str:
 
 
 def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path | None) -> Manifest:
-    """Write a backup into a new folder. `workdirs`: the sessions' files; None: without them. Raises CannotStart, psycopg.Error."""
+    """Write a backup into a new folder. `workdirs`: the sessions' files; None: without them.
+
+    Raises CannotStart, psycopg.Error, OSError.
+    """
     if folder.exists():
         raise CannotStart(f"{folder} exists: name a folder that does not, such as one with the time in its name")
     people = sealed_files.recipients_of(recipients)
     problem = check_current(owner_url)
     if problem:
         raise CannotStart(problem)
+    if workdirs is not None:
+        _check_files(owner_url, workdirs)
     dump = program("pg_dump", server_version(owner_url))
     new = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(new, ignore_errors=True)
@@ -110,6 +116,24 @@ def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path
     _write(new / MANIFEST, json.dumps(asdict(manifest), indent=1).encode())
     new.rename(folder)
     return manifest
+
+
+def _check_files(owner_url: str, workdirs: Path) -> None:
+    """Raise CannotStart if sessions have files, and this folder is no storage of theirs: a backup must not silently lack them."""
+    with psycopg.connect(owner_url, connect_timeout=3) as db:
+        storages = {storage_id for (storage_id,) in db.execute(_STORAGES).fetchall()}
+    try:
+        own = (workdirs / STORAGE_ID).read_text().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        own = ""
+    if storages and own not in storages:
+        raise CannotStart(
+            f"{workdirs} has no files of sessions, and sessions of this database have files: name the folder that `tools` uses by "
+            "ASSENT_WORKDIR_ROOT or --workdirs, or leave the files out by --without-files"
+        )
+
+
+_STORAGES = "SELECT DISTINCT storage_id FROM session WHERE storage_id IS NOT NULL"
 
 
 def _dump(dump: str, owner_url: str, target: Path, recipients: Sequence[Any]) -> None:

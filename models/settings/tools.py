@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
+STORAGE_ID = Path(".storage", "id")
+"""The file below `workdir_root` with the id of its storage, by which a session knows where its files are."""
+
 
 class ToolSettings(BaseSettings):
     """A part of `Settings`."""

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
+from models.settings.tools import STORAGE_ID
 from models.workspace.halt import Halt
 from workers.sweeps import deadlines, resuming
 
@@ -56,7 +58,12 @@ class Place:
         """Make a backup, with a new identity."""
         identity = run("backup", "key", str(self.folder / "identity"))
         assert identity.exit_code == 0, identity.output
-        return run("backup", "make", str(self.backup), "--recipient", identity.stdout.strip(), *options)
+        return self.make_again(*options)
+
+    def make_again(self, *options: str) -> Result:
+        """Make a backup, with the present identity."""
+        recipient = (self.folder / "identity").read_text().split()[2]
+        return run("backup", "make", str(self.backup), "--recipient", recipient, *options)
 
     def restore(self, *options: str) -> Result:
         """Restore it into the other database, which is ours from now on."""
@@ -83,6 +90,8 @@ def place(
     (files / "sesn_1").mkdir(parents=True)
     (files / "sesn_1" / "notes").write_text("kept")
     (files / "sesn_1" / "link").symlink_to("/etc/passwd")
+    (files / STORAGE_ID.parent).mkdir()
+    (files / STORAGE_ID).write_text("stor_1\n")
     key = tmp_path / "audit.key"
     key.write_text(private_key)
     signed_heads.make(signed_heads.beside(key))
@@ -373,6 +382,23 @@ def test_a_backup_that_cannot_be_whole_is_none(place: Place, monkeypatch: pytest
     assert refused.exit_code == 1
     assert "pg_dump failed" in refused.output
     assert not place.backup.exists()
+
+
+def test_sessions_files_are_left_out_only_on_request(place: Place, subtests: pytest.Subtests) -> None:
+    run("backup", "key", str(place.folder / "identity"))
+    with subtests.test("no session has files"):
+        assert place.make_again("--workdirs", str(place.folder / "missing")).exit_code == 0
+    shutil.rmtree(place.backup)
+    place.stage.begin_call(allowed(place.stage))
+    (place.folder / "empty").mkdir()
+    for name in ("missing", "empty"):
+        with subtests.test(name):
+            refused = place.make_again("--workdirs", str(place.folder / name))
+            assert refused.exit_code == 1
+            for remedy in ("ASSENT_WORKDIR_ROOT", "--workdirs", "--without-files"):
+                assert remedy in refused.output
+            assert not place.backup.exists()
+    assert place.make_again("--without-files").exit_code == 0
 
 
 def test_programs_of_an_older_postgres_are_refused() -> None:

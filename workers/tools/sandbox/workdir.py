@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from models.settings import settings
+from models.settings.tools import STORAGE_ID
 from workers.leash import quota
 
-_STORAGE = ".storage"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
@@ -21,18 +21,18 @@ def storage_id(root: Path) -> str:
 
     Raises OSError if the root cannot be created, read or written.
     """
-    final = root / _STORAGE
-    if not final.exists():
+    file = root / STORAGE_ID
+    if not file.parent.exists():
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _offer_id(final)
-    return (final / "id").read_text().strip()
+        _offer_id(file.parent)
+    return file.read_text().strip()
 
 
 def _offer_id(final: Path) -> None:
     # A rename cannot replace a folder that is not empty: the first rename wins, on every file system.
-    offer = final.with_name(f"{_STORAGE}-{secrets.token_hex(8)}")
+    offer = final.with_name(f"{final.name}-{secrets.token_hex(8)}")
     offer.mkdir(mode=0o700)
-    (offer / "id").write_text(f"stor_{secrets.token_hex(16)}\n")
+    (offer / STORAGE_ID.name).write_text(f"stor_{secrets.token_hex(16)}\n")
     try:
         offer.rename(final)
     except OSError:
