@@ -25,6 +25,7 @@ from models.database.roles import check_start
 from models.operate import garbage_collection
 from models.operate.metrics import durations, spans
 from models.settings import broker, settings
+from models.settings.providers import check_keys
 from models.settings.variables import refuse_needless
 from workers import liveness, log_lines
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
@@ -107,10 +108,12 @@ def leave_out_tasks() -> None:
 
 @celeryd_after_setup.connect
 def check_worker(instance: Any, **_: Any) -> None:
-    """Refuse to start with a database role that no row policy binds, or with another process's secrets."""
+    """Refuse to start with a database role that no row policy binds, with another process's secrets, or turns without a key."""
     kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` belongs to `tools`
     processes = [name for name in QUEUES.values() if name in kinds]
     check_start(*processes)
+    if "turns" in processes:
+        check_keys()
     liveness.begin(*processes)
     durations.begin()
     spans.check()

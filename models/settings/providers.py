@@ -6,6 +6,8 @@ that only the turns hold. The first entry with a matching glob serves a model.
 """
 
 import json
+import logging
+import os
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -16,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from models.pure.pricing.prices import Price
 from models.settings import settings
+
+log = logging.getLogger(__name__)
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 """How hard a model works, from the least."""
@@ -227,3 +231,17 @@ def check() -> None:
         registry()
     except ProvidersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None
+
+
+def check_keys() -> None:
+    """Exit with one line if each provider needs a key and none is set. Call it at the start of the turns.
+
+    Outside production it is only a warning. Keys of workspaces are rows: where there are no others, an entry has no `api_key_env`.
+    """
+    if any(not entry.api_key_env or os.environ.get(entry.api_key_env) for entry in registry()):
+        return
+    names = " or ".join(entry.api_key_env or "" for entry in registry())
+    problem = f"no provider of models has a key: set {names} (docs/providers.md says how workspaces bring all keys)"
+    if settings().environment == "production":
+        raise SystemExit(f"assent: {problem}")
+    log.warning("%s", problem)

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from models.settings import providers, settings
 from models.settings.variables import environment_of, holders, refuse_needless
+from workers.celery import check_worker
 
 LOCAL = {
     "name": "local",
@@ -134,3 +136,23 @@ def test_only_turns_workers_get_the_keys_that_the_file_names(
     with pytest.raises(SystemExit, match=r"LOCAL_KEY: tools must not hold this: only turns may have it"):
         refuse_needless("tools")
     refuse_needless("turns")
+
+
+def test_in_production_turns_start_if_one_provider_has_a_key_or_needs_none(
+    write_registry: WriteRegistry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(("DATABASE", "ANTHROPIC", "ASSENT_AUDIT")) or name.endswith("_PRIVATE_KEYS"):
+            monkeypatch.delenv(name)
+    worker = SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from={"turns": None}))))
+    write_registry(LOCAL, CLAUDE, ASSENT_ENVIRONMENT="production", LOCAL_KEY="", ANTHROPIC_API_KEY="")
+    with pytest.raises(SystemExit, match="no provider of models has a key: set LOCAL_KEY or ANTHROPIC_API_KEY"):
+        check_worker(instance=worker)
+    write_registry(LOCAL, CLAUDE, ASSENT_ENVIRONMENT="development")
+    providers.check_keys()
+    assert "no provider of models has a key" in caplog.text
+    monkeypatch.setenv("ASSENT_ENVIRONMENT", "production")
+    write_registry(LOCAL, CLAUDE, LOCAL_KEY="hush")
+    providers.check_keys()
+    write_registry({key: value for key, value in CLAUDE.items() if key != "api_key_env"}, LOCAL_KEY="")
+    providers.check_keys()
