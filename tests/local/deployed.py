@@ -39,10 +39,22 @@ def image_environment() -> dict[str, str]:
 
 
 def compose(variables: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The services of Compose with these variables, by default with any text for each."""
+    """The services of Compose with these variables in `.env`, by default with any text for each.
+
+    A container has no variable that its service names without a value and `.env` does not have, not even that of its image.
+    """
     text = _VARIABLE.sub(lambda match: _value(match, variables), (DEPLOY / "compose.yaml").read_text())
     services: dict[str, Any] = yaml.safe_load(text)["services"]
+    for service in services.values():
+        values = {name: _line(name, value, variables) for name, value in service.get("environment", {}).items()}
+        service["environment"] = {name: value for name, value in values.items() if value is not None}
     return services
+
+
+def _line(name: str, value: str | None, variables: Mapping[str, str] | None) -> str | None:
+    if value is not None:
+        return value
+    return "any" if variables is None else variables.get(name)
 
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")

@@ -1,11 +1,12 @@
 """The image, Compose, the chart and the systemd units are well formed, and give each process its own variables and nothing more."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
-from local.deployed import CHART, DEPLOY, FULL, compose, new_variables, package, pods, rendered
+from local.deployed import CHART, DEPLOY, FULL, compose, image_environment, new_variables, package, pods, rendered
+from local.documents import PAGES, snippets
 from local.keda import KEDA
+from own_database import DatabaseUrls
 
 from api.cli.environment import environment
 from api.cli.main import main
 from deploy.procfile import ROOT
-from models.settings import Settings
-from models.settings.variables import PROCESSES, holders
+from models.settings import Settings, settings
+from models.settings.providers import key_variables
+from models.settings.variables import PROCESSES, holders, names_of_settings
 
 
 def test_the_linter_of_dockerfiles_finds_nothing() -> None:
@@ -58,17 +62,71 @@ def test_compose_starts_each_process_with_its_probe_and_the_steps_before_it() ->
     assert services["migrate"]["depends_on"]["roles"] == {"condition": "service_completed_successfully"}
 
 
-def test_compose_gives_each_process_what_it_needs_of_a_new_installation_and_nothing_more() -> None:
+@pytest.fixture
+def providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[frozenset[str]]:
+    """Configures all providers of docs/providers.md, and returns the variables of their keys."""
+    pages = [
+        json.loads(snippet.text)["providers"]
+        for snippet in snippets("json", page="docs/providers.md")
+        if snippet.about == "providers"
+    ]
+    registry = tmp_path / "providers.json"
+    registry.write_text(json.dumps({"providers": [entry for entries in pages for entry in entries]}))
+    monkeypatch.setenv("ASSENT_PROVIDERS", str(registry))
+    settings.cache_clear()
+    yield key_variables()
+    settings.cache_clear()
+
+
+SERVERS = {"DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL", "REDIS_URL", "ASSENT_AUDIT_KEY_FILE"}
+"""What Compose decides itself: the addresses of its own Postgres and Redis. It has the audit's key as a variable."""
+PLACES = {"HOST", "PORT", "FLOWER_PORT"}
+"""What a container decides itself. So does the image with its folders."""
+
+
+def test_every_setting_and_key_in_the_file_of_compose_reaches_the_processes_that_need_it_and_no_other(
+    providers: frozenset[str],
+) -> None:
+    (own,) = re.findall(r"^The Procfile itself uses a few more: (.*?) protects Flower", PAGES["docs/settings.md"], re.M | re.S)
+    names = (
+        {*names_of_settings().values(), *re.findall(r"`([A-Z_]+)`", own), *providers} - SERVERS - PLACES - {*image_environment()}
+    )
+    file = new_variables() | {name: f"the value of {name}" for name in names}
+    for process in PROCESSES:
+        variables = compose(file)[process]["environment"]
+        assert sorted(name for name in names if process in holders(name) and variables.get(name) != file[name]) == []
+        assert sorted(name for name in variables if process not in holders(name)) == []
+
+
+def test_compose_leaves_out_what_its_file_does_not_have_and_keeps_the_places_of_the_image() -> None:
+    text = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    for process in PROCESSES:
+        variables = compose(new_variables())[process]["environment"]
+        assert {*variables} <= {*new_variables(), *SERVERS}
+        assert not {*text["services"][process]["environment"]} & {*image_environment()}, (
+            "without a line, it would remove the image's"
+        )
+
+
+def test_compose_gives_each_process_what_it_needs_of_a_new_installation() -> None:
     made = new_variables()
     for name in PROCESSES:
         variables = {*compose()[name]["environment"]}
-        assert [variable for variable in variables if name not in holders(variable)] == []
         assert [variable for variable in made if name in holders(variable) and variable not in variables] == []
 
 
-def test_compose_asks_for_every_variable_of_a_new_installation_and_for_no_other() -> None:
-    optional = {"ASSENT_IMAGE", "ASSENT_ADDRESS", "LOG_LEVEL"}
-    assert {*re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text())} == {*new_variables()} | optional
+def test_compose_needs_only_variables_of_a_new_installation() -> None:
+    demanded = re.findall(r"\$\{(\w+)(?!:-|\w)", (DEPLOY / "compose.yaml").read_text())
+    assert {*demanded} <= {name for name, value in new_variables().items() if value}
+
+
+def test_the_doctor_in_compose_finds_nothing_in_a_new_installation(clean_database: DatabaseUrls, clean_redis: str) -> None:
+    addresses = {"DATABASE_URL": clean_database.app, "DATABASE_SYSTEM_URL": clean_database.system, "REDIS_URL": clean_redis}
+    variables = compose(new_variables())["operator"]["environment"]
+    here = {name: address for name, address in addresses.items() if name in variables}
+    doctor = [Path(sys.executable).with_name("assent"), "doctor", "--no-shell"]
+    done = subprocess.run(doctor, env=image_environment() | variables | here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "Nothing is stuck.\n")
 
 
 @pytest.mark.parametrize("values", [{}, FULL], ids=["default", "full"])
