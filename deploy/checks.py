@@ -30,10 +30,10 @@ def look(variable: str, url: str) -> Facts:
         return roles.read_facts(url)
     except psycopg.Error as error:
         message = " ".join(str(error).split())
-        raise CannotStart(f"{variable}: the database does not respond at {_place(url)}: {message[:300]}") from None
+        raise CannotStart(f"{variable}: the database does not respond at {place(url)}: {message[:300]}") from None
 
 
-def _place(url: str) -> str:
+def place(url: str) -> str:
     """Return host, port and database of a URL, without the password."""
     try:
         parts = conninfo_to_dict(url)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ import psycopg
 
 from deploy import sealed_files
 from deploy.backup import DATABASE, SCHEMA, WORKDIRS, Manifest
+from deploy.checks import check_owner, check_running_role, place
 from deploy.folder import CannotStart
 from deploy.postgres_tools import Address, fault, program
 from models.audit import adoption, seal_key, signed_heads
@@ -57,9 +58,29 @@ class Gap:
     """The head from which the sealer goes on. None without the sealer's key."""
 
 
+def check_urls(urls: Mapping[str, str | None]) -> None:
+    """Raise CannotStart unless the URLs are all there, and are those of three roles of one database. `urls`: by their variables."""
+    missing = [variable for variable, url in urls.items() if not url]
+    if missing:
+        raise CannotStart(f"{' and '.join(missing)} not set: a restore needs the database's URL for each of three roles")
+    databases = {}
+    for variable, url in urls.items():
+        assert url, "none is missing"
+        (check_owner if variable == "DATABASE_OWNER_URL" else check_running_role)(variable, url)
+        with psycopg.connect(url, connect_timeout=3) as db:
+            databases[variable] = db.execute(_DATABASE).fetchone()
+    if len(set(databases.values())) > 1:
+        places = ", ".join(f"{variable} to {place(url or '')}" for variable, url in urls.items())
+        raise CannotStart(f"the three URLs do not lead to one database: {places}")
+
+
+_DATABASE = "SELECT system_identifier, current_database() FROM pg_control_system()"
+
+
 def check(folder: Path, owner_url: str, *, replace: bool) -> Manifest:
     """Return the manifest of a backup that can be loaded into this database. Raises CannotStart, psycopg.Error."""
     manifest = Manifest.read(folder)
+    program("psql", manifest.postgres)
     newest = max(file.name[:4] for file in revisions.SCRIPTS.glob("versions/[0-9]*.py"))
     if manifest.revision != newest:
         raise CannotStart(
@@ -141,7 +162,7 @@ class _Reader:
 def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> Path | None:
     """Write the sessions' files of a backup into a folder beside an empty or missing one, and return it. None if there are none.
 
-    `place` moves them. Raises CannotStart.
+    `place_files` moves them. Raises CannotStart.
     """
     if not (folder / WORKDIRS).exists():
         return None
@@ -156,7 +177,7 @@ def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> Path | No
     return new
 
 
-def place(new: Path, workdirs: Path) -> None:
+def place_files(new: Path, workdirs: Path) -> None:
     """Move the files of `unpack` to where they belong. The folder itself may be a mount, which cannot be renamed."""
     workdirs.mkdir(mode=0o700, exist_ok=True)
     for path in new.iterdir():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api.cli.audit import use_with_key
-from api.cli.database import caller, database_errors
+from api.cli.database import DATABASE_URLS, caller, database_errors
 from api.cli.main import as_json, as_typed_here, data_dir
 from models.pure.times import rfc3339
 
@@ -101,22 +101,25 @@ def restore(folder: Path | None, resume: bool, yes: bool, data_dir: Path, as_jso
 
 def _restore(folder: Path, data_dir: Path, *, yes: bool, as_json: bool, options: dict[str, Any]) -> None:
     from deploy import restore
+    from deploy.checks import place
     from deploy.sealed_files import identities_in
 
     identity, reason = options["identity"], options["reason"]
-    if not identity or not reason:
+    if not identity or not (reason or "").strip():
         raise click.UsageError("--identity and --reason are needed: the key of the backup, and why it is restored")
-    identities, owner_url = identities_in(identity), _owner_url()
-    manifest = restore.check(folder, owner_url, replace=options["replace"])
     stopped_at = _time(options["workers_stopped_at"])
+    identities = identities_in(identity)
+    restore.check_urls({variable: os.environ.get(variable) for variable in DATABASE_URLS})
+    owner_url = _owner_url()
+    manifest = restore.check(folder, owner_url, replace=options["replace"])
     doubts_calls = stopped_at is None or stopped_at > manifest.at
     if options["replace"] and not yes:
-        click.confirm("All rows of the present database will be lost. Replace it?", abort=True)
+        click.confirm(f"All rows of the database {place(owner_url)} will be lost. Replace it?", abort=True)
     root = _workdirs(data_dir, options["workdirs"], without_files=options["without_files"])
     files = restore.unpack(folder, root, identities) if root else None
     restore.load(folder, manifest, owner_url, identities, doubts_calls=doubts_calls)
     if root and files:
-        restore.place(files, root)
+        restore.place_files(files, root)
     gaps, trouble = _compare(manifest, reason)
     _settle(gaps, reason)
     _tell(manifest, gaps, trouble, as_json=as_json)
@@ -137,9 +140,6 @@ def _compare(manifest: "Manifest", reason: str) -> "tuple[list[Gap], str]":
 def _settle(gaps: "list[Gap]", reason: str) -> None:
     from models.operate import restoration
 
-    states = restoration.states()
-    if not states:
-        raise click.ClickException("DATABASE_URL does not lead to the restored database: nothing is settled")
     for gap in gaps:
         restoration.doubt_calls(gap.workspace_id)
     for state in restoration.states():

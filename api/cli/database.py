@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from models.audit.principal import Principal
     from models.database.rows import Db
 
+DATABASE_URLS = ("DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL")
+"""The variables with the URLs of the database, each of another role."""
 ROLES = ("admin", "developer", "approver", "viewer")
 workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 
@@ -24,9 +26,9 @@ workspace = click.option("--workspace", default="default", show_default=True, he
 def use(folder: Path) -> None:
     """Use the database of a running `assent up`, unless the environment names another."""
     running = running_up(folder)
-    if running and "DATABASE_URL" not in os.environ:
-        for name in ("database_url", "database_system_url", "database_owner_url"):
-            os.environ[name.upper()] = running[name]
+    if running and not os.environ.keys() & DATABASE_URLS:
+        for name in DATABASE_URLS:
+            os.environ[name] = running[name.lower()]
     if "public_url" in running:
         os.environ.setdefault("ASSENT_PUBLIC_URL", running["public_url"])
 

@@ -54,6 +54,11 @@ class Place:
     def backup(self) -> Path:
         return self.folder / "backup"
 
+    def is_empty(self) -> bool:
+        """True if the other database has no tables."""
+        with psycopg.connect(self.urls.owner) as db:
+            return db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+
     def make(self, *options: str) -> Result:
         """Make a backup, with a new identity."""
         identity = run("backup", "key", str(self.folder / "identity"))
@@ -65,10 +70,10 @@ class Place:
         recipient = (self.folder / "identity").read_text().split()[2]
         return run("backup", "make", str(self.backup), "--recipient", recipient, *options)
 
-    def restore(self, *options: str) -> Result:
-        """Restore it into the other database, which is ours from now on."""
+    def restore(self, *options: str, **urls: str) -> Result:
+        """Restore it into the other database, which is ours from now on. `urls`: variables with another URL of a database."""
         for name, role in (("DATABASE_URL", "app"), ("DATABASE_SYSTEM_URL", "system"), ("DATABASE_OWNER_URL", "owner")):
-            self.patch.setenv(name, getattr(self.urls, role))
+            self.patch.setenv(name, urls.get(name, getattr(self.urls, role)))
         settings.cache_clear()
         transactions.dispose()
         words = ["restore", str(self.backup), "--identity", str(self.folder / "identity"), "--reason", "The disk died."]
@@ -372,8 +377,39 @@ def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place
     file.write_bytes(file.read_bytes()[:-1])
     cut = place.restore("--without-files")
     assert "was changed or cut" in cut.output
-    with psycopg.connect(place.urls.owner) as db:
-        assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    assert place.is_empty()
+
+
+def test_a_restore_checks_its_databases_before_it_changes_one(
+    place: Place, database_urls: DatabaseUrls, subtests: pytest.Subtests
+) -> None:
+    place.make()
+    for variable in ("DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL"):
+        with subtests.test("missing", variable=variable):
+            refused = place.restore("--without-files", **{variable: ""})
+            assert refused.exit_code == 1
+            assert f"{variable} not set" in refused.output
+    for variable, url in (("DATABASE_URL", database_urls.app), ("DATABASE_SYSTEM_URL", database_urls.system)):
+        with subtests.test("of another database", variable=variable):
+            refused = place.restore("--without-files", **{variable: url})
+            assert refused.exit_code == 1
+            assert "do not lead to one database" in refused.output
+    with subtests.test("of another role"):
+        refused = place.restore("--without-files", DATABASE_URL=place.urls.owner)
+        assert refused.exit_code == 1
+        assert "the role assent_owner owns the database" in refused.output
+    with subtests.test("of a running `assent up`, beside a URL of ours"):
+        folder = place.folder / "running"
+        folder.mkdir()
+        running = {"database_owner_url": "owner", "database_url": "app", "database_system_url": "system"}
+        (folder / "up.json").write_text(json.dumps({name: getattr(database_urls, role) for name, role in running.items()}))
+        place.patch.delenv("DATABASE_URL")
+        place.patch.delenv("DATABASE_SYSTEM_URL")
+        words = ["--identity", str(place.folder / "identity"), "--reason", "A trial.", "--data-dir", str(folder)]
+        refused = run("restore", str(place.backup), *words, "--without-files", "--replace", "--yes")
+        assert refused.exit_code == 1
+        assert "DATABASE_URL and DATABASE_SYSTEM_URL not set" in refused.output
+    assert place.is_empty()
 
 
 def test_a_backup_that_cannot_be_whole_is_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
