@@ -13,10 +13,10 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tarfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +36,8 @@ from models.settings.tools import STORAGE_ID
 
 FORMAT = 1
 MANIFEST, DATABASE, WORKDIRS = "manifest.json", "database.age", "workdirs.age"
+LOST_AND_FOUND = "lost+found"
+"""A folder that some file systems have at their root."""
 SCHEMA = "public"
 """The schema of all tables."""
 
@@ -89,10 +91,10 @@ def release() -> str:
         return "unknown"
 
 
-def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path | None) -> Manifest:
+def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path | None) -> tuple[Manifest, list[str]]:
     """Write a backup into a new folder. `workdirs`: the sessions' files; None: without them.
 
-    Raises CannotStart, psycopg.Error, OSError.
+    Returns its manifest, and the sessions' files and folders that could not be read. Raises CannotStart, psycopg.Error, OSError.
     """
     if folder.exists():
         raise CannotStart(f"{folder} exists: name a folder that does not, such as one with the time in its name")
@@ -110,12 +112,11 @@ def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path
         [(at,)] = db.execute("SELECT assent_now()").fetchall()
         revision = Schema.of(db.execute(revisions.READ.encode()).fetchall()).revision
     _dump(dump, owner_url, new / DATABASE, people)
-    if workdirs is not None and workdirs.is_dir():
-        _pack(workdirs, new / WORKDIRS, people)
+    unreadable = _pack(workdirs, new / WORKDIRS, people) if workdirs is not None and workdirs.is_dir() else []
     manifest = Manifest(at.isoformat(), release(), revision, server_version(owner_url), _digests(new))
     _write(new / MANIFEST, json.dumps(asdict(manifest), indent=1).encode())
     new.rename(folder)
-    return manifest
+    return manifest, unreadable
 
 
 def _check_files(owner_url: str, workdirs: Path) -> None:
@@ -154,14 +155,50 @@ def _dump(dump: str, owner_url: str, target: Path, recipients: Sequence[Any]) ->
         raise CannotStart(f"pg_dump failed: {fault(errors)}")
 
 
-def _pack(workdirs: Path, target: Path, recipients: Sequence[Any]) -> None:
-    """Encrypt the sessions' files. A file that goes while it is read is left out."""
+def _pack(workdirs: Path, target: Path, recipients: Sequence[Any]) -> list[str]:
+    """Encrypt the sessions' files. Returns those that could not be read: an agent may close files and folders of its session.
+
+    A file that goes meanwhile is left out, and one that gets shorter ends in zeros. Raises OSError.
+    """
+    unreadable: list[str] = []
+
+    def leave_out(error: OSError) -> None:
+        path = Path(error.filename or workdirs).relative_to(workdirs)
+        if isinstance(error, PermissionError) and len(path.parts) > 1:
+            unreadable.append(str(path))
+        elif not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
     with _new(target) as file, sealed_files.encrypting(file, recipients) as plain, tarfile.open(fileobj=plain, mode="w|gz") as tar:
-        for folder, folders, names in os.walk(workdirs):
-            for name in (*folders, *names):
-                path = Path(folder, name)
-                with suppress(FileNotFoundError):
-                    tar.add(path, str(path.relative_to(workdirs)), recursive=False)
+        for folder, folders, names in os.walk(workdirs, onerror=leave_out):
+            if folder == str(workdirs) and LOST_AND_FOUND in folders:
+                folders.remove(LOST_AND_FOUND)
+            for path in (Path(folder, name) for name in (*folders, *names)):
+                try:
+                    _add(tar, path, str(path.relative_to(workdirs)))
+                except OSError as error:
+                    leave_out(error)
+    return unreadable
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """Add a file, folder or link. A file that cannot be opened leaves no trace, to which another hard link could refer."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        member = tar.gettarinfo(path, name)
+        return tar.addfile(member) if member else None  # a socket has none
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as content:
+        return tar.addfile(tar.gettarinfo(arcname=name, fileobj=content), _Padded(content))
+
+
+class _Padded:
+    """Reads a file, and zeros beyond its end: its size stands before its content, and it may get shorter meanwhile."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+
+    def read(self, size: int = 0, /) -> bytes:
+        """Return `size` bytes."""
+        return self._content.read(size).ljust(size, b"\0")
 
 
 def _digests(folder: Path) -> dict[str, str]:

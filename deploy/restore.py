@@ -16,7 +16,7 @@ from typing import IO, Any
 import psycopg
 
 from deploy import sealed_files
-from deploy.backup import DATABASE, SCHEMA, WORKDIRS, Manifest
+from deploy.backup import DATABASE, LOST_AND_FOUND, SCHEMA, WORKDIRS, Manifest
 from deploy.checks import check_owner, check_running_role, place
 from deploy.folder import CannotStart
 from deploy.postgres_tools import Address, fault, program
@@ -159,30 +159,38 @@ class _Reader:
         return self._content.decode(errors="replace")
 
 
-def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> Path | None:
-    """Write the sessions' files of a backup into a folder beside an empty or missing one, and return it. None if there are none.
+def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> None:
+    """Write the sessions' files of a backup into a hidden folder of an empty or missing one, if it has any.
 
-    `place_files` moves them. Raises CannotStart.
+    `place_files` moves them: the folder itself may be a mount, which cannot be renamed. Raises CannotStart, OSError.
     """
     if not (folder / WORKDIRS).exists():
-        return None
-    if workdirs.exists() and any(workdirs.iterdir()):
-        raise CannotStart(f"{workdirs} is not empty: move it away, name another folder by --workdirs, or pass --without-files")
-    new = workdirs.with_name(f"{workdirs.name}.restored")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(mode=0o700, parents=True)
+        return
+    new = workdirs / f"{_RESTORED}.part"
+    if workdirs.exists() and {path.name for path in workdirs.iterdir()} - {new.name, _RESTORED, LOST_AND_FOUND}:
+        raise CannotStart(f"{workdirs} is not empty: empty it, name another folder by --workdirs, or pass --without-files")
+    for path in (new, workdirs / _RESTORED):
+        if path.exists():
+            shutil.rmtree(path)
+    workdirs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new.mkdir(mode=0o700)
     with sealed_files.decrypting(folder / WORKDIRS, identities) as plain, tarfile.open(fileobj=plain, mode="r|gz") as tar:
         tar.extractall(new, filter=_inside)  # noqa: S202 - the filter refuses what would be written outside
         plain.read()  # to the proven end
-    return new
+    new.rename(workdirs / _RESTORED)
 
 
-def place_files(new: Path, workdirs: Path) -> None:
-    """Move the files of `unpack` to where they belong. The folder itself may be a mount, which cannot be renamed."""
-    workdirs.mkdir(mode=0o700, exist_ok=True)
-    for path in new.iterdir():
-        path.rename(workdirs / path.name)
-    new.rmdir()
+def place_files(workdirs: Path) -> None:
+    """Move the files of `unpack` to where they belong, if there are any."""
+    new = workdirs / _RESTORED
+    if new.exists():
+        for path in new.iterdir():
+            path.rename(workdirs / path.name)
+        new.rmdir()
+
+
+_RESTORED = ".restored"
+"""The folder below the sessions' files in which a backup's files wait until its database is loaded."""
 
 
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

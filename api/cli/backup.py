@@ -66,11 +66,14 @@ def backup_make(folder: Path, recipients: tuple[str, ...], data_dir: Path, as_js
     from deploy.backup import make
 
     with _errors():
-        manifest = make(folder, _owner_url(), recipients, _workdirs(data_dir, **files))
+        manifest, unreadable = make(folder, _owner_url(), recipients, _workdirs(data_dir, **files))
     if as_json:
-        click.echo(json.dumps(asdict(manifest) | {"folder": str(folder)}, indent=1))
+        click.echo(json.dumps(asdict(manifest) | {"folder": str(folder), "unreadable": unreadable}, indent=1))
         return
     click.echo(f"{folder}: the backup of {manifest.taken_at}, {', '.join(manifest.sha256)}.")
+    if unreadable:
+        names = f"{', '.join(unreadable[:20])}{' ...' if len(unreadable) > 20 else ''}"
+        click.echo(f"Not in it: {len(unreadable)} file(s) and folder(s) of sessions that cannot be read: {names}.", err=True)
     click.echo("Not in it: keys and settings, and the audit's file of signed heads. Keep those elsewhere.", err=True)
 
 
@@ -92,7 +95,8 @@ def restore(folder: Path | None, resume: bool, yes: bool, data_dir: Path, as_jso
     use_with_key(data_dir)
     with _errors():
         if resume:
-            _resume(yes=yes, end_runs=options["end_runs"])
+            root = _workdirs(data_dir, options["workdirs"], without_files=options["without_files"])
+            _resume(root, yes=yes, end_runs=options["end_runs"])
         elif folder is None:
             raise click.UsageError("name the folder of a backup, or pass --resume")
         else:
@@ -116,10 +120,11 @@ def _restore(folder: Path, data_dir: Path, *, yes: bool, as_json: bool, options:
     if options["replace"] and not yes:
         click.confirm(f"All rows of the database {place(owner_url)} will be lost. Replace it?", abort=True)
     root = _workdirs(data_dir, options["workdirs"], without_files=options["without_files"])
-    files = restore.unpack(folder, root, identities) if root else None
+    if root:
+        restore.unpack(folder, root, identities)
     restore.load(folder, manifest, owner_url, identities, doubts_calls=doubts_calls)
-    if root and files:
-        restore.place_files(files, root)
+    if root:
+        restore.place_files(root)
     gaps, trouble = _compare(manifest, reason)
     _settle(gaps, reason)
     _tell(manifest, gaps, trouble, as_json=as_json)
@@ -183,13 +188,16 @@ def _lines(states: "list[State]") -> Iterator[str]:
             yield f"  {', '.join(session_ids[:20])}{' ...' if len(session_ids) > 20 else ''}. `--resume --end-runs` ends them."
 
 
-def _resume(*, yes: bool, end_runs: bool) -> None:
-    """End the halts, once the operator has confirmed what holds."""
+def _resume(root: Path | None, *, yes: bool, end_runs: bool) -> None:
+    """End the halts, once the operator has confirmed what holds. Finishes a restore that was interrupted after the load."""
+    from deploy.restore import place_files
     from models.operate import restoration
 
     states = restoration.states()
     if not states:
         raise click.ClickException("nothing waits for a resume: no workspace is halted by a restore")
+    if root:
+        place_files(root)
     for state in states:
         restoration.settle(state, caller(state.workspace_id), "the restore was interrupted, and is finished by the resume")
     for line in _lines(states):
@@ -213,6 +221,9 @@ def _errors() -> Iterator[None]:
             yield
         except CannotStart as refused:
             raise click.ClickException(str(refused)) from refused
+        except OSError as error:
+            fault = error.strerror or str(error)
+            raise click.ClickException(f"{error.filename}: {fault}" if error.filename else fault) from error
 
 
 def _owner_url() -> str:

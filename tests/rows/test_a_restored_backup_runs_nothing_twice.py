@@ -5,6 +5,9 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from click.testing import CliRunner, Result
 from own_database import Clock, DatabaseUrls, make_url
 from psycopg import sql
 from rows.stage import Stage, call, say
+from warm import HOUSE
 
 from api.cli.main import main
 from deploy import sealed_files
@@ -71,13 +75,17 @@ class Place:
         return run("backup", "make", str(self.backup), "--recipient", recipient, *options)
 
     def restore(self, *options: str, **urls: str) -> Result:
-        """Restore it into the other database, which is ours from now on. `urls`: variables with another URL of a database."""
+        """Restore it into the other database, which is ours from now on. `urls`: as for `aim`."""
+        self.aim(**urls)
+        words = ["restore", str(self.backup), "--identity", str(self.folder / "identity"), "--reason", "The disk died."]
+        return run(*words, *options)
+
+    def aim(self, **urls: str) -> None:
+        """Let the environment name the other database. `urls`: variables with another URL."""
         for name, role in (("DATABASE_URL", "app"), ("DATABASE_SYSTEM_URL", "system"), ("DATABASE_OWNER_URL", "owner")):
             self.patch.setenv(name, urls.get(name, getattr(self.urls, role)))
         settings.cache_clear()
         transactions.dispose()
-        words = ["restore", str(self.backup), "--identity", str(self.folder / "identity"), "--reason", "The disk died."]
-        return run(*words, *options)
 
 
 def run(*words: str) -> Result:
@@ -435,6 +443,67 @@ def test_sessions_files_are_left_out_only_on_request(place: Place, subtests: pyt
                 assert remedy in refused.output
             assert not place.backup.exists()
     assert place.make_again("--without-files").exit_code == 0
+
+
+def test_files_may_be_restored_to_the_root_of_a_disk(place: Place, tmp_path: Path) -> None:
+    """A mount cannot be renamed, and nothing can be renamed into it from outside. A disk may have a folder of its own."""
+    place.make()
+    target = tmp_path / "target"
+    (target / "lost+found").mkdir(parents=True)
+    words = [sys.executable, "-m", "api.cli.main", "restore", str(place.backup), "--identity", str(place.folder / "identity")]
+    words += ["--reason", "The disk died.", "--workdirs", str(target)]
+    bwrap = ["bwrap", "--dev-bind", "/", "/", "--bind", str(target), str(target), "--"]
+    if not shutil.which("bwrap") or subprocess.run([*bwrap, "true"], check=False).returncode:
+        pytest.skip("bubblewrap does not work here")
+    place.aim()
+    done = subprocess.run([*bwrap, *words], cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (target / "sesn_1" / "notes").read_text() == "kept"
+    assert {path.name for path in target.iterdir()} == {".storage", "sesn_1", "lost+found"}
+
+
+def test_files_that_an_agent_closes_are_named(place: Place) -> None:
+    folder = place.folder / "workdirs" / "sesn_1"
+    (folder / "closed").write_text("secret")
+    (folder / "linked").hardlink_to(folder / "closed")
+    (folder / "closed").chmod(0)
+    recipient = run("backup", "key", str(place.folder / "identity")).stdout.strip()
+    words = [sys.executable, "-m", "api.cli.main", "backup", "make", str(place.backup), "--recipient", recipient, "--json"]
+    as_other = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    done = subprocess.run([*as_other, *words], cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(json.loads(done.stdout)["unreadable"]) == ["sesn_1/closed", "sesn_1/linked"]
+    assert place.restore("--workdirs", str(place.folder / "other")).exit_code == 0
+    assert (place.folder / "other" / "sesn_1" / "notes").read_text() == "kept"
+
+
+def test_a_file_may_get_shorter_while_it_is_read(place: Place) -> None:
+    size, done = 20_000_000, threading.Event()
+    file = place.folder / "workdirs" / "sesn_1" / "log"
+    file.write_bytes(b"")
+
+    def rewrite() -> None:
+        while not done.is_set():
+            os.truncate(file, size)
+            os.truncate(file, 0)
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    made = place.make()
+    done.set()
+    writer.join()
+    assert made.exit_code == 0, made.output
+    assert place.restore("--workdirs", str(place.folder / "other")).exit_code == 0
+    assert (place.folder / "other" / "sesn_1" / "notes").read_text() == "kept"
+
+
+def test_an_error_of_the_disk_is_a_sentence(place: Place) -> None:
+    (place.folder / "file").write_text("")
+    recipient = run("backup", "key", str(place.folder / "identity")).stdout.strip()
+    refused = run("backup", "make", str(place.folder / "file" / "backup"), "--recipient", recipient)
+    assert refused.exit_code == 1
+    assert refused.output.startswith("Error: ")
+    assert "Not a directory" in refused.output
 
 
 def test_programs_of_an_older_postgres_are_refused() -> None:
