@@ -8,8 +8,8 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.nouns import IdOf
 from api.cli.showing import since
-from api.cli.states import find_id
 from api.cli.tables import Column, id_column, painted, show_table
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible, visible_lines
@@ -43,19 +43,19 @@ def agents_list(inbox: Inbox, include_archived: bool, limit: int, as_json: bool)
 
 
 @agents.command("show")
-@click.argument("agent")
+@click.argument("agent", type=IdOf("agent"))
 @click.option("--version", type=click.IntRange(min=1), help="Default: the newest.")
 @as_json
 @with_inbox
 def agents_show(inbox: Inbox, agent: str, version: int | None, as_json: bool) -> None:
     """Show an agent, by its name or id: its model, its instructions, and each tool with its policy."""
-    row = inbox.call("GET", f"/v1/agents/{find_id(inbox, 'agent', agent)}", params={"version": version} if version else {})
+    row = inbox.call("GET", f"/v1/agents/{agent}", params={"version": version} if version else {})
     for line in [json.dumps(row, indent=1)] if as_json else _lines(row):
         click.echo(line)
 
 
 @agents.command("versions")
-@click.argument("agent")
+@click.argument("agent", type=IdOf("agent"))
 @as_json
 @with_inbox
 def agents_versions(inbox: Inbox, agent: str, as_json: bool) -> None:
@@ -67,7 +67,7 @@ def agents_versions(inbox: Inbox, agent: str, as_json: bool) -> None:
         Column("TOOLS", _tools_in_short, gives_way=True),
         Column("POLICY", lambda version: _policy(version["permission_policy"])),
     ]
-    show_table(inbox.listed(f"/v1/agents/{find_id(inbox, 'agent', agent)}/versions"), as_json, columns)
+    show_table(inbox.listed(f"/v1/agents/{agent}/versions"), as_json, columns)
 
 
 def _lines(agent: dict[str, Any]) -> Iterator[str]:

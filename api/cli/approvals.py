@@ -11,8 +11,8 @@ from api.cli.asking import Later, ask, edited
 from api.cli.briefing import briefing_lines, came_of
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.nouns import IdOf
 from api.cli.showing import describe, outcome, question, since, tally, until
-from api.cli.states import find_id
 from api.cli.tables import Column, id_column, show_table
 from models.pure.state_words import approval_state
 
@@ -46,9 +46,11 @@ def approvals_watch(inbox: Inbox) -> None:
 
 @approvals.command("list")
 @click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True)
-@click.option("--session", "session_id", help="Only of this session.")
+@click.option("--session", "session_id", type=IdOf("session"), help="Only of this session.")
 @click.option("--tool", help="Only of this tool.")
-@click.option("--for", help="The waiting list of a person, user_...: what waits for the person's vote, the oldest deadline first.")
+@click.option(
+    "--for", type=IdOf("person"), help="The waiting list of a person: what waits for the person's vote, the oldest deadline first."
+)
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, oldest first.")
 @as_json
 @with_inbox
@@ -59,13 +61,13 @@ def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only:
 
 
 @approvals.command("show")
-@click.argument("approval_id")
+@click.argument("approval_id", type=IdOf("approval"))
 @click.option("--reveal", is_flag=True, help="Show secrets. Needs a key with the scope reveal, and is audited.")
 @as_json
 @with_inbox
 def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) -> None:
     """Show one approval: the call that would run, and the decision."""
-    approval = inbox.approval(find_id(inbox, "approval", approval_id), reveal=reveal)
+    approval = inbox.approval(approval_id, reveal=reveal)
     if as_json:
         click.echo(json.dumps(approval, indent=1))
         return
@@ -77,7 +79,7 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
 
 
 @approvals.command("decide")
-@click.argument("approval_id")
+@click.argument("approval_id", type=IdOf("approval"))
 @click.option("--allow/--deny", "allow", default=None, help="The decision.")
 @click.option("--scope", type=click.Choice(["once", "session", "always"]), help="With --allow: session and always give a grant.")
 @click.option(
@@ -124,7 +126,6 @@ def approvals_decide(
         raise click.UsageError("use --edit or --input, not both.")
     if allow is None and "outcome" not in decision:
         raise click.UsageError("use --allow or --deny; or --outcome, for a call whose outcome is unknown.")
-    approval_id = find_id(inbox, "approval", approval_id)
     decision |= _by_hand(inbox, approval_id) if edit else _from(file) if file else {}
     decided = inbox.decide(approval_id, decision)
     if as_json:

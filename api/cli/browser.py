@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import click
 
-from api.cli.client import Inbox, with_inbox
-from api.cli.states import NOUNS, find_id
+from api.cli.client import Inbox, NotNamed, with_inbox
+from api.cli.nouns import NOUNS
 
 PAGES = {"inbox": "", "sessions": "/sessions", "grants": "/grants", "usage": "/usage", "audit": "/audit", "people": "/people"}
 """The pages that have a name."""
@@ -32,11 +32,10 @@ def open_page(inbox: Inbox, page: str, only_print: bool) -> None:
 def _path(inbox: Inbox, page: str) -> str:
     """Return the path of a row's page. Raises click.ClickException if there is no such row."""
     for noun, folder in FOLDERS.items():
-        list_path, prefix, _ = NOUNS[noun]
-        if page.startswith(prefix):
-            row = inbox.call("GET", f"{list_path}/{find_id(inbox, noun, page)}")
+        if page.startswith(NOUNS[noun].prefix):
+            row = inbox.call("GET", f"{NOUNS[noun].path}/{inbox.find(noun, page)}")
             return f"/{folder}/{row['id']}"
     for noun, folder in FOLDERS.items():
-        with suppress(click.ClickException):
-            return f"/{folder}/{find_id(inbox, noun, page)}"
+        with suppress(NotNamed):
+            return f"/{folder}/{inbox.find(noun, page)}"
     raise click.ClickException(f"{page}: neither a page ({', '.join(PAGES)}) nor the id of an approval or a session")

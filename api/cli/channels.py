@@ -3,12 +3,12 @@
 import sys
 import time
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.nouns import IdOf
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.notices.services import CHANNEL_KINDS
 from models.pure.text.visible import visible
@@ -63,7 +63,7 @@ def channels_add(inbox: Inbox, kind: str, address: str, for_everyone: bool, as_j
 
 
 @channels.command("change")
-@click.argument("channel_id")
+@click.argument("channel_id", type=IdOf("channel"))
 @_name
 @_timing
 @_outcomes
@@ -79,15 +79,15 @@ def channels_change(inbox: Inbox, channel_id: str, enabled: bool | None, as_json
         changes["state"] = "enabled" if enabled else "disabled"
     if not changes:
         raise click.UsageError("name a change, such as --disable.")
-    show_row(inbox.call("POST", f"/v1/channels/{quote(channel_id)}", json=changes), as_json, _COLUMNS)
+    show_row(inbox.call("POST", f"/v1/channels/{channel_id}", json=changes), as_json, _COLUMNS)
 
 
 @channels.command("test")
-@click.argument("channel_id")
+@click.argument("channel_id", type=IdOf("channel"))
 @with_inbox
 def channels_test(inbox: Inbox, channel_id: str) -> None:
     """Send a channel a test message, and wait for the result, up to a minute. Exits with 1 if the channel does not take it."""
-    path = f"/v1/channels/{quote(channel_id)}/test"
+    path = f"/v1/channels/{channel_id}/test"
     row, until = inbox.call("POST", path, json={}), time.monotonic() + TEST_SECONDS
     while row["ended_at"] is None and time.monotonic() < until:
         time.sleep(0.2)
@@ -104,11 +104,11 @@ def channels_test(inbox: Inbox, channel_id: str) -> None:
 
 
 @channels.command("remove")
-@click.argument("channel_id")
+@click.argument("channel_id", type=IdOf("channel"))
 @with_inbox
 def channels_remove(inbox: Inbox, channel_id: str) -> None:
     """Delete a channel."""
-    inbox.call("DELETE", f"/v1/channels/{quote(channel_id)}")
+    inbox.call("DELETE", f"/v1/channels/{channel_id}")
     click.echo(f"{channel_id} is deleted.")
 
 

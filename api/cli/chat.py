@@ -14,6 +14,7 @@ from api.cli.asking import Later, choose, pick, settle
 from api.cli.briefing import decision_line, people_line
 from api.cli.client import ENDS, Absent, Inbox, RefusedByApi, with_inbox
 from api.cli.main import assent_command
+from api.cli.nouns import IdOf
 from api.cli.showing import approvers, narrate, question
 from models.pure.text.visible import visible, visible_lines
 
@@ -38,14 +39,14 @@ _PAUSED = {
 
 
 @click.command()
-@click.argument("agent", required=False)
-@click.option("--session", "session_id", help="Go on with this session, wherever it stands.")
-@click.option("--environment", default="default", show_default=True, help="Name or id of a new session's environment.")
+@click.argument("agent", required=False, type=IdOf("agent"))
+@click.option("--session", "session_id", type=IdOf("session"), help="Go on with this session, wherever it stands.")
+@click.option("--environment", type=IdOf("environment"), help="Of a new session, by name or id.  [default: Assent's own workers]")
 @with_inbox
-def chat(inbox: Inbox, agent: str | None, session_id: str | None, environment: str) -> None:
+def chat(inbox: Inbox, agent: str | None, session_id: str | None, environment: str | None) -> None:
     """Talk with an agent, and decide what it asks.
 
-    AGENT is the name or id of an agent. Ctrl-C pauses. Ctrl-D leaves, and the session goes on.
+    AGENT is the name or id of an agent. Without it, you pick one. Ctrl-C pauses. Ctrl-D leaves, and the session goes on.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.ClickException(
@@ -56,7 +57,7 @@ def chat(inbox: Inbox, agent: str | None, session_id: str | None, environment: s
         raise click.UsageError("a session has its agent already: leave out AGENT or --session.")
     with suppress(ImportError):
         import readline  # noqa: F401 - makes the arrow keys work in `input`
-    new = {} if session_id else {"agent": _agent(inbox, agent), "environment_id": _environment(inbox, environment)}
+    new = {} if session_id else {"agent": agent or _agent(inbox)} | ({"environment_id": environment} if environment else {})
     talk = Talk(inbox, session_id, new)
     try:
         talk.go_on()
@@ -336,26 +337,10 @@ def _cut(text: str) -> Iterator[str]:
         yield f"… ({len(lines) - MOST_LINES} more lines)"
 
 
-def _agent(inbox: Inbox, name: str | None) -> str:
-    """Return the id of the agent with this name or id. Without a name, of the only agent, or of the one that the person picks."""
+def _agent(inbox: Inbox) -> str:
+    """Return the id of the only agent, or of the one that the person picks."""
     agents = inbox.listed("/v1/agents")
-    if name is None and len(agents) > 1:
-        return str(agents[int(pick({str(n): visible(f"{a['name']}  {a['id']}") for n, a in enumerate(agents, 1)})) - 1]["id"])
-    return _one("agent", agents, name, "Create one with POST /v1/agents.")
-
-
-def _environment(inbox: Inbox, name: str) -> str:
-    """Return the id of the environment with this name or id."""
-    return _one("environment", inbox.listed("/v1/environments"), name, "Name one with --environment.")
-
-
-def _one(kind: str, rows: Sequence[dict[str, Any]], name: str | None, remedy: str) -> str:
-    """Return the id of the only row with this name or id. Raises click.ClickException, with the names that there are."""
-    named = [row["id"] for row in rows if name in {None, row["id"], row["name"]}]
-    if len(named) == 1:
-        return str(named[0])
-    names = ", ".join(sorted(visible(f"{row['name']} ({row['id']})") for row in rows[:20])) or "none"
-    fault = (
-        f"several {kind}s have the name {name}: give the id" if named else f"no {kind} is named {name}" if name else f"no {kind}"
-    )
-    raise click.ClickException(f"{visible(fault)}. There are: {names}. {remedy}")
+    if not agents:
+        raise click.ClickException("there is no agent: create one with POST /v1/agents")
+    names = {str(number): visible(f"{agent['name']}  {agent['id']}") for number, agent in enumerate(agents, 1)}
+    return str(agents[int(pick(names)) - 1 if len(agents) > 1 else 0]["id"])

@@ -14,10 +14,17 @@ import httpx2
 from click.core import ParameterSource
 
 from api.cli.main import data_dir, running_up
+from api.cli.nouns import NOUNS, IdOf
+from api.cli.tables import SHORT_ID
+from models.pure.text.visible import visible
 
 Approval = dict[str, Any]
 PAGE = 20
 """Rows per request. Every server allows this many."""
+SEARCHED = 1000
+"""The rows among which a name, or the end of an id, is searched: as many as lists show."""
+CANDIDATES = 5
+"""Most ids that an error about an ambiguous name has."""
 ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 
 
@@ -40,19 +47,42 @@ class Inbox:
             limit = min(PAGE, most - len(rows)) if most is not None else PAGE
             page = self.call("GET", path, params={"limit": limit, **params})
             rows += page["data"]
-            if not page.get("next_page") or (most is not None and len(rows) >= most):
+            if most is not None and len(rows) >= most:
                 return rows
-            params["page"] = page["next_page"]
+            if page.get("next_page"):
+                params["page"] = page["next_page"]
+            elif page.get("has_more"):  # the pages of the SDK's `beta.organization` begin after an id
+                params["after_id"] = page["last_id"]
+            else:
+                return rows
 
-    def listed_by_id(self, path: str, **query: Any) -> list[dict[str, Any]]:
-        """Return the rows of a list whose pages begin after an id, as those of the SDK's `beta.organization`."""
-        rows: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"has_more": True}
-        while page["has_more"]:
-            after = {"after_id": rows[-1]["id"]} if rows else {}
-            page = self.call("GET", path, params={"limit": PAGE, **query, **after})
-            rows += page["data"]
-        return rows
+    def find(self, noun: str, text: str, **values: Any) -> str:
+        """Return the id of a row, by its id, the end of its id, or its name. Raises NotNamed and click.ClickException.
+
+        `values`: of the command, for the path of the list.
+        """
+        kind = NOUNS[noun]
+        text = text.removeprefix(kind.kind)
+        if text.startswith(kind.prefix):
+            return quote(text, safe="")
+        address = {"email": text} if kind.name == "email" and "@" in text else {}
+        ids: list[str] = []
+        for query in kind.queries:
+            rows = self.listed(kind.path.format(**values), most=SEARCHED, **query, **address)
+            ids = [row["id"] for row in rows if address or (kind.name and row[kind.name] == text)] or [
+                row["id"] for row in rows if len(text) >= SHORT_ID and row["id"].endswith(text.upper())
+            ]
+            if len(ids) == 1:
+                return ids[0]
+            if ids:
+                break
+        remedy = (
+            f"give {'the address, ' if kind.name == 'email' else ''}the id, {kind.prefix}..., or its last {SHORT_ID} characters"
+        )
+        if not ids:
+            raise NotNamed(f"no {noun} is named {visible(repr(text))}: {remedy}")
+        candidates = ", ".join(ids[:CANDIDATES]) + ", ..." * (len(ids) > CANDIDATES)
+        raise click.ClickException(f"several {noun}s are named {visible(repr(text))} ({candidates}): {remedy}")
 
     def approval(self, approval_id: str, *, reveal: bool = False) -> Approval:
         """Return one approval; with `reveal`, including its secrets, if the key may see them."""
@@ -116,6 +146,10 @@ class RefusedByApi(click.ClickException):
     """The API refuses, with its own message."""
 
 
+class NotNamed(click.ClickException):
+    """No row has this name or id."""
+
+
 class Absent(click.ClickException):
     """The API does not respond, or a stream broke off."""
 
@@ -149,7 +183,10 @@ class EventStream:
 
 
 def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass the API to a command as `inbox`. The options for its address may stand before or after a subcommand's name."""
+    """Pass the API to a command as `inbox`, and ids in the place of what names a row (`IdOf`).
+
+    The options for the API's address may stand before or after a subcommand's name.
+    """
 
     @data_dir
     @click.option("--url", envvar="ASSENT_URL", help="URL of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
@@ -158,9 +195,18 @@ def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
         context = click.get_current_context()
         if context.invoked_subcommand is None:
             with closing(connect(_option(context, "data_dir", data_dir), _option(context, "url", url)).http) as http:
-                command(inbox=Inbox(http), **more)
+                inbox = Inbox(http)
+                for parameter in context.command.params:
+                    if isinstance(parameter.type, IdOf) and (value := more[str(parameter.name)]):
+                        more[str(parameter.name)] = _ids(inbox, parameter.type.noun, value, more)
+                command(inbox=inbox, **more)
 
     return run
+
+
+def _ids(inbox: Inbox, noun: str, value: str | tuple[str, ...], values: dict[str, Any]) -> str | tuple[str, ...]:
+    """Return the id in the place of a text, or those in the place of several."""
+    return inbox.find(noun, value, **values) if isinstance(value, str) else tuple(inbox.find(noun, one, **values) for one in value)
 
 
 def _option(context: click.Context, name: str, value: Any) -> Any:

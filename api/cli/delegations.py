@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.names import NameOf, names_in
+from api.cli.nouns import IdOf
 from api.cli.showing import since, until
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 
@@ -31,12 +31,12 @@ def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> Non
 
 
 @delegations.command("give")
-@click.argument("giver")
-@click.argument("receiver")
+@click.argument("giver", type=IdOf("person"))
+@click.argument("receiver", type=IdOf("person"))
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long, from now.")
 @click.option("--until", "ends_at", help="Or the end, such as 2026-02-14T18:00:00Z.")
 @click.option("--starts-at", help="The beginning, such as 2026-02-07T08:00:00Z.  [default: now]")
-@click.option("--group", metavar="GRP", help="Only the decisions of this group, grp_....  [default: all decisions]")
+@click.option("--group", type=IdOf("group"), help="Only the decisions of this group, by name or id.  [default: all decisions]")
 @as_json
 @with_inbox
 def delegations_give(
@@ -49,24 +49,24 @@ def delegations_give(
     group: str | None,
     as_json: bool,
 ) -> None:
-    """Have RECEIVER decide for GIVER (user_...), once GIVER accepts in the inbox. Needs a key with the scope admin."""
+    """Have RECEIVER decide for GIVER, once GIVER accepts in the inbox. Needs a key with the scope admin."""
     if (hours is None) == (ends_at is None):
         raise click.UsageError("give the end: either --hours or --until.")
     if hours is not None:
         ends_at = (_begin(starts_at) + timedelta(hours=hours)).isoformat()
-    body = {"from": _name_of("user", giver), "to": _name_of("user", receiver), "ends_at": ends_at}
+    body = {"from": f"user:{giver}", "to": f"user:{receiver}", "ends_at": ends_at}
     body |= {"starts_at": starts_at} if starts_at else {}
-    body |= {"group": _name_of("group", group)} if group else {}
+    body |= {"group": f"group:{group}"} if group else {}
     row = inbox.call("POST", "/v1/delegations", json=body)
     show_row(row, as_json, _columns(inbox, [] if as_json else [row]))
 
 
 @delegations.command("end")
-@click.argument("delegation_id")
+@click.argument("delegation_id", type=IdOf("delegation"))
 @with_inbox
 def delegations_end(inbox: Inbox, delegation_id: str) -> None:
     """End a delegation before its time."""
-    inbox.call("DELETE", f"/v1/delegations/{quote(delegation_id)}")
+    inbox.call("DELETE", f"/v1/delegations/{delegation_id}")
     click.echo(f"{delegation_id} is ended.")
 
 
@@ -76,14 +76,6 @@ def _begin(starts_at: str | None) -> datetime:
         return datetime.fromisoformat(starts_at) if starts_at else datetime.now(UTC)
     except ValueError:
         raise click.BadParameter(f"{starts_at} is not a time: write 2026-02-07T08:00:00Z.", param_hint="--starts-at") from None
-
-
-def _name_of(kind: str, id_: str) -> str:
-    """Return the name of a person or of a group, such as `user:user_...`. Raises BadParameter."""
-    prefix, commands = ("user_", "people") if kind == "user" else ("grp_", "groups")
-    if not id_.removeprefix(f"{kind}:").startswith(prefix):
-        raise click.BadParameter(f"{id_} is not an id: name a {kind} by {prefix}...; `assent {commands} list` shows the ids.")
-    return f"{kind}:{id_.removeprefix(f'{kind}:')}"
 
 
 def _term(row: Row, name: NameOf) -> str:

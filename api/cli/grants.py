@@ -1,13 +1,13 @@
 """`assent grants`: the standing approvals."""
 
 from functools import partial
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.names import NameOf, names_in
+from api.cli.nouns import IdOf
 from api.cli.showing import since, until
 from api.cli.states import names_of_agents
 from api.cli.tables import Column, Row, id_column, short_id, show_table
@@ -19,8 +19,8 @@ def grants() -> None:
 
 
 @grants.command("list")
-@click.option("--session", "session_id", help="Only of this session.")
-@click.option("--agent", "agent_id", help="Only of this agent.")
+@click.option("--session", "session_id", type=IdOf("session"), help="Only of this session.")
+@click.option("--agent", "agent_id", type=IdOf("agent"), help="Only of this agent.")
 @click.option("--tool", help="Only of this tool.")
 @click.option("--all", "over", is_flag=True, help="Also grants that are revoked, expired or used up.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, newest first.")
@@ -50,11 +50,11 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
 
 
 @grants.command("revoke")
-@click.argument("grant_id")
+@click.argument("grant_id", type=IdOf("grant"))
 @with_inbox
 def grants_revoke(inbox: Inbox, grant_id: str) -> None:
     """Revoke a grant, also for calls that it allowed and that have not begun."""
-    inbox.call("DELETE", f"/v1/grants/{quote(grant_id)}")
+    inbox.call("DELETE", f"/v1/grants/{grant_id}")
     click.echo(f"{grant_id} is revoked.")
 
 

@@ -7,7 +7,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
-from api.cli.people import find_person
+from api.cli.nouns import IdOf
 
 _GROUPS = "/v1/organizations/rbac_groups"
 
@@ -39,31 +39,29 @@ def groups_list(inbox: Inbox, as_json: bool) -> None:
 
 
 @groups.command("add")
-@click.argument("group_id")
-@click.argument("person")
+@click.argument("group_id", type=IdOf("group"))
+@click.argument("person", type=IdOf("person"))
 @with_inbox
 def groups_add(inbox: Inbox, group_id: str, person: str) -> None:
     """Add a person (address or id) to a group."""
-    person_id = find_person(inbox, person)
-    inbox.call("POST", f"{_GROUPS}/{quote(group_id)}/members", json={"user_id": person_id})
-    click.echo(f"{person_id} is in {group_id}.")
+    inbox.call("POST", f"{_GROUPS}/{group_id}/members", json={"user_id": person})
+    click.echo(f"{person} is in {group_id}.")
 
 
 @groups.command("remove")
-@click.argument("group_id")
-@click.argument("person")
+@click.argument("group_id", type=IdOf("group"))
+@click.argument("person", type=IdOf("person"))
 @with_inbox
 def groups_remove(inbox: Inbox, group_id: str, person: str) -> None:
     """Take a person (address or id) out of a group."""
-    person_id = find_person(inbox, person)
-    inbox.call("DELETE", f"{_GROUPS}/{quote(group_id)}/members/{quote(person_id)}")
-    click.echo(f"{person_id} is not in {group_id} any more.")
+    inbox.call("DELETE", f"{_GROUPS}/{group_id}/members/{person}")
+    click.echo(f"{person} is not in {group_id} any more.")
 
 
 @groups.command("delete")
-@click.argument("group_id")
+@click.argument("group_id", type=IdOf("group"))
 @with_inbox
 def groups_delete(inbox: Inbox, group_id: str) -> None:
     """Delete a group. Approvals that name it have no approvers in it any more."""
-    inbox.call("DELETE", f"{_GROUPS}/{quote(group_id)}")
+    inbox.call("DELETE", f"{_GROUPS}/{group_id}")
     click.echo(f"{group_id} is deleted.")

@@ -1,13 +1,13 @@
 """`assent holds`: legal holds on sessions and on the workspace."""
 
 from collections.abc import Sequence
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.names import names_in
+from api.cli.nouns import IdOf
 from api.cli.showing import since
 from api.cli.tables import Column, Row, id_column, short_id, show_row, show_table
 
@@ -18,7 +18,7 @@ def holds() -> None:
 
 
 @holds.command("list")
-@click.option("--session", "session_id", help="Only on this session.")
+@click.option("--session", "session_id", type=IdOf("session"), help="Only on this session.")
 @click.option("--all", "over", is_flag=True, help="Also holds that are released.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, newest first.")
 @as_json
@@ -30,7 +30,7 @@ def holds_list(inbox: Inbox, session_id: str | None, over: bool, limit: int, as_
 
 
 @holds.command("set")
-@click.option("--session", "session_id", help="This session.  [default: the whole workspace]")
+@click.option("--session", "session_id", type=IdOf("session"), help="This session.  [default: the whole workspace]")
 @click.option("--reason", required=True, help="Why. Whoever tries to remove what is on hold reads it.")
 @as_json
 @with_inbox
@@ -42,12 +42,12 @@ def holds_set(inbox: Inbox, session_id: str | None, reason: str, as_json: bool) 
 
 
 @holds.command("release")
-@click.argument("hold_id")
+@click.argument("hold_id", type=IdOf("legal hold"))
 @as_json
 @with_inbox
 def holds_release(inbox: Inbox, hold_id: str, as_json: bool) -> None:
     """Release a hold. Other holds on the same session stay. Needs a key with the scope admin."""
-    row = inbox.call("DELETE", f"/v1/legal_holds/{quote(hold_id)}")
+    row = inbox.call("DELETE", f"/v1/legal_holds/{hold_id}")
     show_row(row, as_json, _columns(inbox, [] if as_json else [row]))
 
 

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show, show_secret
 from api.cli.names import names_in
+from api.cli.nouns import IdOf
 
 _KEYS = "/v1/organizations/api_keys"
 
@@ -26,7 +26,7 @@ def keys() -> None:
 @click.option(
     "--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin, metrics.  [default: the first three]"
 )
-@click.option("--environment", help="Bind the key to the worker of this self-hosted environment (env_...).")
+@click.option("--environment", type=IdOf("environment"), help="Bind the key to the worker of this self-hosted environment.")
 @click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
 @click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")
 @as_json
@@ -61,13 +61,13 @@ def keys_create(
 def keys_list(inbox: Inbox, as_json: bool) -> None:
     """List the workspace's keys, newest first. `created_by` is null for keys of the command line's operator; four eyes exclude
     nobody for them."""
-    rows = [_without_secrets(row) for row in inbox.listed_by_id(_KEYS)]
+    rows = [_without_secrets(row) for row in inbox.listed(_KEYS)]
     name = names_in(inbox, [] if as_json else rows, "created_by")
     show([row | {"created_by": name(row["created_by"])} for row in rows], as_json)
 
 
 @keys.command("rotate")
-@click.argument("key_id")
+@click.argument("key_id", type=IdOf("key"))
 @click.option(
     "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key stays valid."
 )
@@ -75,17 +75,17 @@ def keys_list(inbox: Inbox, as_json: bool) -> None:
 @with_inbox
 def keys_rotate(inbox: Inbox, key_id: str, overlap_hours: float, as_json: bool) -> None:
     """Replace a key by a new one with the same scopes and limits. The new secret is shown once."""
-    row = inbox.call("POST", f"{_KEYS}/{quote(key_id)}/rotate", json={"overlap_seconds": round(overlap_hours * 3600)})
+    row = inbox.call("POST", f"{_KEYS}/{key_id}/rotate", json={"overlap_seconds": round(overlap_hours * 3600)})
     note = f"{row['id']} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:"
     show_secret(row, "key", note, as_json)
 
 
 @keys.command("revoke")
-@click.argument("key_id")
+@click.argument("key_id", type=IdOf("key"))
 @with_inbox
 def keys_revoke(inbox: Inbox, key_id: str) -> None:
     """Revoke a key for good. Takes effect everywhere within a few seconds."""
-    inbox.call("POST", f"{_KEYS}/{quote(key_id)}", json={"status": "archived"})
+    inbox.call("POST", f"{_KEYS}/{key_id}", json={"status": "archived"})
     click.echo(f"{key_id} is revoked.")
 
 

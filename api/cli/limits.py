@@ -1,12 +1,12 @@
 """`assent limits`: the most that a workspace, an agent or a person may spend in a day, a week or a month."""
 
 from decimal import Decimal
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.nouns import IdOf
 from api.cli.states import names_of_agents
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.pure.pricing.prices import cents_in
@@ -21,8 +21,8 @@ def limits() -> None:
 
 @limits.command("create")
 @click.argument("dollars")
-@click.option("--agent", "agent_id", help="Limit this agent.")
-@click.option("--person", "user_id", help="Limit this person (user_...).")
+@click.option("--agent", "agent_id", type=IdOf("agent"), help="Limit this agent.")
+@click.option("--person", "user_id", type=IdOf("person"), help="Limit this person (address or id).")
 @click.option("--workspace", "workspace_id", help="Limit this whole workspace (wrkspc_...).")
 @click.option("--period", type=click.Choice(["daily", "weekly", "monthly"]), default="monthly", show_default=True)
 @as_json
@@ -46,11 +46,11 @@ def limits_list(inbox: Inbox, as_json: bool) -> None:
 
 
 @limits.command("delete")
-@click.argument("limit_id")
+@click.argument("limit_id", type=IdOf("spend limit"))
 @with_inbox
 def limits_delete(inbox: Inbox, limit_id: str) -> None:
     """Delete a spend limit (spl_...). Sessions that wait at it go on within a minute."""
-    inbox.call("DELETE", f"{PATH}/{quote(limit_id)}")
+    inbox.call("DELETE", f"{PATH}/{limit_id}")
     click.echo(f"{limit_id} is deleted.")
 
 

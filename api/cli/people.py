@@ -2,12 +2,12 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, reason, show, show_secret, sure
+from api.cli.nouns import IdOf
 
 ROLES = ("admin", "developer", "approver", "viewer")
 _USERS = "/v1/organizations/users"
@@ -22,7 +22,9 @@ def people() -> None:
 @click.argument("email")
 @click.option("--role", type=click.Choice(ROLES), help="In the workspace.  [default: approver]")
 @click.option("--admin", is_flag=True, help="The same as --role admin.")
-@click.option("--group", "group_ids", multiple=True, metavar="GRP", help="A group to enter, grp_...; several times for several.")
+@click.option(
+    "--group", "group_ids", multiple=True, type=IdOf("group"), help="A group to enter, by name or id; several times for several."
+)
 @as_json
 @with_inbox
 def people_invite(inbox: Inbox, email: str, role: str | None, as_json: bool, **more: Any) -> None:
@@ -36,12 +38,12 @@ def people_invite(inbox: Inbox, email: str, role: str | None, as_json: bool, **m
 
 
 @people.command("link")
-@click.argument("person")
+@click.argument("person", type=IdOf("person"))
 @as_json
 @with_inbox
 def people_link(inbox: Inbox, person: str, as_json: bool) -> None:
     """Give a person (address or id) a new link, for example after the loss of a passkey."""
-    row = inbox.call("POST", f"{_USERS}/{quote(find_person(inbox, person))}/link", json={})
+    row = inbox.call("POST", f"{_USERS}/{person}/link", json={})
     _print_link(row, f"It ends all earlier ways in of {row['email']}.", as_json)
 
 
@@ -55,45 +57,43 @@ def people_list(inbox: Inbox, as_json: bool) -> None:
         {name: row[name] for name in ("id", "email", "name")}
         | {"role": row["workspace_role"], "source": row["source"]}
         | {"groups": sorted(names.get(group_id, group_id) for group_id in row["rbac_group_ids"]), "added_at": row["added_at"]}
-        for row in inbox.listed_by_id(_USERS)
+        for row in inbox.listed(_USERS)
     ]
     show(sorted(rows, key=lambda row: str(row["email"])), as_json)
 
 
 @people.command("deactivate")
-@click.argument("person")
+@click.argument("person", type=IdOf("person"))
 @with_inbox
 def people_deactivate(inbox: Inbox, person: str) -> None:
     """End a person's role (address or id), and all sign-ins, at once."""
-    person_id = find_person(inbox, person)
-    inbox.call("DELETE", f"{_USERS}/{quote(person_id)}")
-    click.echo(f"{person_id} is deactivated.")
+    inbox.call("DELETE", f"{_USERS}/{person}")
+    click.echo(f"{person} is deactivated.")
 
 
 @people.command("export")
-@click.argument("person")
+@click.argument("person", type=IdOf("person"))
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
 @with_inbox
 def people_export(inbox: Inbox, person: str, output: Path | None) -> None:
     """Write all that the workspace keeps about a person (address or id), as one JSON object."""
-    path = f"{_USERS}/{quote(find_person(inbox, person, include_deactivated=True))}/export"
+    path = f"{_USERS}/{person}/export"
     with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
         for piece in inbox.text(path):
             file.write(piece)
 
 
 @people.command("erase")
-@click.argument("person")
+@click.argument("person", type=IdOf("person"))
 @reason
 @sure
 @with_inbox
 def people_erase(inbox: Inbox, person: str, reason: str, yes: bool) -> None:
     """Erase a person (address or id) from the workspace: name, addresses, every way to sign in. Decisions keep the id."""
-    person_id = find_person(inbox, person, include_deactivated=True)
     if not yes:
         click.confirm(f"Nothing brings {person} back. Erase the person?", abort=True)
-    inbox.call("POST", f"{_USERS}/{quote(person_id)}/erase", json={"reason": reason})
-    click.echo(f"{person_id} is erased.")
+    inbox.call("POST", f"{_USERS}/{person}/erase", json={"reason": reason})
+    click.echo(f"{person} is erased.")
 
 
 @people.group("slack")
@@ -111,23 +111,12 @@ def slack_list(inbox: Inbox, as_json: bool) -> None:
 
 
 @people_slack.command("remove")
-@click.argument("slack_user")
+@click.argument("slack_user", type=IdOf("Slack user"))
 @with_inbox
 def slack_remove(inbox: Inbox, slack_user: str) -> None:
     """Have a Slack user (slku_...) decide for nobody, at once."""
-    inbox.call("DELETE", f"/v1/slack_users/{quote(slack_user)}")
+    inbox.call("DELETE", f"/v1/slack_users/{slack_user}")
     click.echo(f"{slack_user} decides for nobody any more.")
-
-
-def find_person(inbox: Inbox, name: str, *, include_deactivated: bool = False) -> str:
-    """Return the id of a person, by id or e-mail address. Raises click.ClickException."""
-    if name.startswith("user_"):
-        return name
-    more = {"include_deactivated": "true"} if include_deactivated else {}
-    rows = inbox.listed_by_id(_USERS, email=name, **more)
-    if not rows:
-        raise click.ClickException(f"user {name!r} was not found: `assent people list` shows the people of the workspace")
-    return str(rows[0]["id"])
 
 
 def _print_link(row: dict[str, Any], note: str, as_json: bool) -> None:

@@ -8,8 +8,8 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, assent_command
+from api.cli.nouns import IdOf
 from api.cli.showing import since
-from api.cli.states import find_id
 from api.cli.tables import Column, painted, show_table
 from models.pure.state_words import PAST_CALL
 from models.pure.text.relative_time import number_with_noun
@@ -53,8 +53,8 @@ def _verdict(line: str) -> dict[str, Any]:
 @policy.command("try")
 @click.argument("tool")
 @click.argument("input_text", metavar="INPUT")
-@click.option("--agent", help="The agent that would make the call, by name or id.")
-@click.option("--session", help="Or the session, by id or title: with its grants.")
+@click.option("--agent", type=IdOf("agent"), help="The agent that would make the call, by name or id.")
+@click.option("--session", "session_id", type=IdOf("session"), help="Or the session, by id or title: with its grants.")
 @as_json
 @with_inbox
 def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller: str | None) -> None:
@@ -62,12 +62,9 @@ def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller
 
     INPUT is JSON; for bash, a command: assent policy try bash "git push" --agent Sample
     """
-    if (caller["agent"] is None) == (caller["session"] is None):
+    if (caller["agent"] is None) == (caller["session_id"] is None):
         raise click.UsageError("name either --agent or --session.")
-    body: dict[str, Any] = {"tool": tool, "input": _input(tool, input_text)}
-    for noun, field in (("agent", "agent"), ("session", "session_id")):
-        if name := caller[noun]:
-            body[field] = find_id(inbox, noun, name)
+    body = {"tool": tool, "input": _input(tool, input_text), **{name: value for name, value in caller.items() if value}}
     explanation = inbox.call("POST", "/v1/policy/explain", json=body)
     for line in [json.dumps(explanation, indent=1)] if as_json else _explained(explanation):
         click.echo(line)
@@ -77,7 +74,7 @@ def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller
 @click.argument("effect", type=click.Choice(EFFECTS), required=False)
 @click.argument("match", required=False)
 @click.option("--policy", "file", type=click.File(encoding="utf-8"), help="In the place of a rule: a whole policy, as JSON.")
-@click.option("--agent", help="Of this agent's policy, by name or id.  [default: of the workspace's]")
+@click.option("--agent", type=IdOf("agent"), help="Of this agent's policy, by name or id.  [default: of the workspace's]")
 @click.option("--tool", help="Only calls of this tool; with --policy, of this tool's policy.")
 @click.option("--days", type=click.FloatRange(0, 366, min_open=True), default=7, show_default=True, help="How many days back.")
 @as_json
@@ -92,7 +89,7 @@ def policy_simulate(inbox: Inbox, effect: str | None, match: str | None, file: T
     agent = where.pop("agent")
     body = {name: value for name, value in where.items() if value is not None}
     body |= {"permission_policy": _policy(file)} if file else {"rule": {"effect": effect, "match": match}}
-    body |= {"agent_id": find_id(inbox, "agent", agent)} if agent else {}
+    body |= {"agent_id": agent} if agent else {}
     simulation = inbox.call("POST", "/v1/policy/simulate", json=body)
     if as_json:
         click.echo(json.dumps(simulation, indent=1))
@@ -101,12 +98,12 @@ def policy_simulate(inbox: Inbox, effect: str | None, match: str | None, file: T
 
 
 @policy.command("suggest")
-@click.option("--agent", help="Only rules of this agent, by name or id.")
+@click.option("--agent", type=IdOf("agent"), help="Only rules of this agent, by name or id.")
 @as_json
 @with_inbox
 def policy_suggest(inbox: Inbox, agent: str | None, as_json: bool) -> None:
     """Show rules that would have answered questions as people did, by the newest calls that they decided. Nothing is changed."""
-    query = {"agent_id": find_id(inbox, "agent", agent)} if agent else {}
+    query = {"agent_id": agent} if agent else {}
     suggestions = inbox.call("GET", "/v1/policy/suggestions", params=query)
     if as_json:
         click.echo(json.dumps(suggestions, indent=1))

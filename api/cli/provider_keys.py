@@ -1,13 +1,13 @@
 """`assent provider-keys`: a workspace's own keys of model providers."""
 
 import sys
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
 from api.cli.names import names_in
+from api.cli.nouns import IdOf
 
 SHOWN = ("id", "provider", "hint", "created_at", "created_by")
 
@@ -37,9 +37,9 @@ def provider_keys_list(inbox: Inbox, as_json: bool) -> None:
 
 
 @provider_keys.command("delete")
-@click.argument("key_id")
+@click.argument("key_id", type=IdOf("provider key"))
 @with_inbox
 def provider_keys_delete(inbox: Inbox, key_id: str) -> None:
     """Delete a key (pkey_...). The operator's key holds again, if there is one."""
-    inbox.call("DELETE", f"/v1/provider_keys/{quote(key_id)}")
+    inbox.call("DELETE", f"/v1/provider_keys/{key_id}")
     click.echo(f"{key_id} is deleted.")

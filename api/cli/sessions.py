@@ -14,8 +14,9 @@ from api.cli.briefing import decision_line
 from api.cli.client import ENDS, Inbox, with_inbox
 from api.cli.main import as_json, reason, sure
 from api.cli.names import NameOf, names_of
+from api.cli.nouns import IdOf
 from api.cli.showing import dollars, narrate, since, until
-from api.cli.states import find_id, state_of
+from api.cli.states import state_of
 from api.cli.tables import Column, id_column, painted, show_table
 from models.pure.state_words import SESSION
 from models.pure.text.relative_time import number_with_noun
@@ -40,10 +41,15 @@ def sessions() -> None:
 
 
 @sessions.command("start")
-@click.argument("agent")
+@click.argument("agent", type=IdOf("agent"))
 @click.argument("message")
 @click.option("--title", help="A title for people.")
-@click.option("--environment", "environment_id", help="The environment, env_....  [default: Assent's own workers]")
+@click.option(
+    "--environment",
+    "environment_id",
+    type=IdOf("environment"),
+    help="The environment, by name or id.  [default: Assent's own workers]",
+)
 @click.option("--budget", metavar="DOLLARS", callback=_budget, help="The most that the session may cost, such as 2.50.")
 @click.option("--watch", is_flag=True, help="Then show what happens, until the session rests.")
 @as_json
@@ -52,7 +58,7 @@ def sessions_start(inbox: Inbox, agent: str, message: str, as_json: bool, **fiel
     """Begin a session of AGENT (name or id) with MESSAGE."""
     watch = fields.pop("watch")
     body = {name: value for name, value in fields.items() if value is not None}
-    body |= {"agent": find_id(inbox, "agent", agent), "initial_events": [_message(message)]}
+    body |= {"agent": agent, "initial_events": [_message(message)]}
     session = inbox.call("POST", "/v1/sessions", json=body, headers=_once())
     click.echo(json.dumps(session, indent=1) if as_json else f"{session['id']} begins.")
     if watch:
@@ -60,15 +66,14 @@ def sessions_start(inbox: Inbox, agent: str, message: str, as_json: bool, **fiel
 
 
 @sessions.command("list")
-@click.option("--agent", help="Only of this agent, by name or id.")
+@click.option("--agent", "agent_id", type=IdOf("agent"), help="Only of this agent, by name or id.")
 @click.option("--waiting", flag_value="approval", help="Only sessions that wait for people.")
 @click.option("--all", "include_archived", flag_value="true", help="Also archived sessions.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first.")
 @as_json
 @with_inbox
-def sessions_list(inbox: Inbox, agent: str | None, as_json: bool, limit: int, **only: str | None) -> None:
+def sessions_list(inbox: Inbox, as_json: bool, limit: int, **only: str | None) -> None:
     """List sessions, newest first."""
-    query = {"agent_id": find_id(inbox, "agent", agent) if agent else None, **only}
     columns = [
         id_column(),
         Column("STATE", state_of, coloured=True),
@@ -78,16 +83,16 @@ def sessions_list(inbox: Inbox, agent: str | None, as_json: bool, limit: int, **
         Column("COST", lambda session: dollars(session["usage"]["exact_list_cost"]), to_the_right=True),
         Column("ACTIVE", lambda session: since(session["updated_at"])),
     ]
-    show_table(inbox.listed("/v1/sessions", most=limit, **query), as_json, columns)
+    show_table(inbox.listed("/v1/sessions", most=limit, **only), as_json, columns)
 
 
 @sessions.command("show")
-@click.argument("session")
+@click.argument("session", type=IdOf("session"))
 @as_json
 @with_inbox
 def sessions_show(inbox: Inbox, session: str, as_json: bool) -> None:
     """Show a session, by its id or title: its state, its cost, what it waits for, and its last events."""
-    row = inbox.call("GET", f"/v1/sessions/{find_id(inbox, 'session', session)}")
+    row = inbox.call("GET", f"/v1/sessions/{session}")
     for line in [json.dumps(row, indent=1)] if as_json else _lines(row, names_of(inbox, [row["on_behalf_of"]])):
         click.echo(line)
     if not as_json:
@@ -96,52 +101,49 @@ def sessions_show(inbox: Inbox, session: str, as_json: bool) -> None:
 
 
 @sessions.command("watch")
-@click.argument("session")
+@click.argument("session", type=IdOf("session"))
 @as_json
 @with_inbox
 def sessions_watch(inbox: Inbox, session: str, as_json: bool) -> None:
     """Show the last events of a session, and what happens next, until the session rests. With --json, an event a line."""
-    _watch(inbox, find_id(inbox, "session", session), as_json)
+    _watch(inbox, session, as_json)
 
 
 @sessions.command("say")
-@click.argument("session")
+@click.argument("session", type=IdOf("session"))
 @click.argument("message")
 @click.option("--watch", is_flag=True, help="Then show what happens, until the session rests.")
 @as_json
 @with_inbox
 def sessions_say(inbox: Inbox, session: str, message: str, watch: bool, as_json: bool) -> None:
     """Send a message to a session."""
-    session_id = find_id(inbox, "session", session)
-    events = _send(inbox, session_id, _message(message))
-    click.echo(json.dumps(events, indent=1) if as_json else f"Sent to {session_id}.")
+    events = _send(inbox, session, _message(message))
+    click.echo(json.dumps(events, indent=1) if as_json else f"Sent to {session}.")
     if watch:
-        _watch(inbox, session_id, as_json)
+        _watch(inbox, session, as_json)
 
 
 @sessions.command("erase")
-@click.argument("session")
+@click.argument("session", type=IdOf("session"))
 @reason
 @sure
 @with_inbox
 def sessions_erase(inbox: Inbox, session: str, reason: str, yes: bool) -> None:
     """Erase a session, by its id or title: its history, its files, and the texts of its audit. Stop it first if it runs."""
-    session_id = find_id(inbox, "session", session)
     if not yes:
-        click.confirm(f"Nothing brings {session_id} back. Erase it?", abort=True)
-    inbox.call("POST", f"/v1/sessions/{session_id}/erase", json={"reason": reason})
-    click.echo(f"{session_id} is erased.")
+        click.confirm(f"Nothing brings {session} back. Erase it?", abort=True)
+    inbox.call("POST", f"/v1/sessions/{session}/erase", json={"reason": reason})
+    click.echo(f"{session} is erased.")
 
 
 @sessions.command("stop")
-@click.argument("session")
+@click.argument("session", type=IdOf("session"))
 @as_json
 @with_inbox
 def sessions_stop(inbox: Inbox, session: str, as_json: bool) -> None:
     """Stop the run of a session. The session takes further messages."""
-    session_id = find_id(inbox, "session", session)
-    events = _send(inbox, session_id, {"type": "user.interrupt"})
-    click.echo(json.dumps(events, indent=1) if as_json else f"{session_id} stops.")
+    events = _send(inbox, session, {"type": "user.interrupt"})
+    click.echo(json.dumps(events, indent=1) if as_json else f"{session} stops.")
 
 
 def _watch(inbox: Inbox, session_id: str, as_json: bool) -> None:

@@ -64,7 +64,9 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
     """Return a column for each field of the rows. The first two stay on a narrow terminal."""
     names = list(rows[0]) if rows else []
     return [
-        Column(
+        id_column()
+        if name == "id"
+        else Column(
             name.removesuffix("_at").replace("_", " ").upper(),
             partial(_value, name=name),
             gives_way=not name.endswith(("id", "_at")),

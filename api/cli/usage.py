@@ -9,6 +9,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.names import names_in
+from api.cli.nouns import IdOf
 from api.cli.showing import dollars
 from api.cli.states import names_of_agents
 from api.cli.tables import Column, show_table
@@ -20,8 +21,8 @@ GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
 @click.option("--by", type=click.Choice(GROUPS), multiple=True, help="One line for each; may be repeated.")
 @click.option("--daily", is_flag=True, help="One line for each day (UTC).")
 @click.option("--days", type=click.IntRange(1, 366), default=30, show_default=True, help="How many days back.")
-@click.option("--agent", "agent_id", help="Only this agent.")
-@click.option("--session", "session_id", help="Only this session.")
+@click.option("--agent", "agent_id", type=IdOf("agent"), help="Only this agent.")
+@click.option("--session", "session_id", type=IdOf("session"), help="Only this session.")
 @as_json
 @with_inbox
 def usage(

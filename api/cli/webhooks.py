@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, RefusedByApi, with_inbox
 from api.cli.main import as_json, show_secret
+from api.cli.nouns import IdOf
 from api.cli.showing import since, until
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.outbox.webhook_events import EVENTS
@@ -55,7 +55,7 @@ def webhooks_list(inbox: Inbox, as_json: bool) -> None:
 
 
 @webhooks.command("deliveries")
-@click.argument("webhook_id")
+@click.argument("webhook_id", type=IdOf("webhook"))
 @click.option("--status", type=click.Choice(["queued", "running", "done", "failed", "cancelled"]))
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first.")
 @as_json
@@ -66,7 +66,7 @@ def webhooks_deliveries(inbox: Inbox, webhook_id: str, status: str | None, limit
 
 
 @webhooks.command("test")
-@click.argument("webhook_id")
+@click.argument("webhook_id", type=IdOf("webhook"))
 @click.option("--event", "event_type", metavar="TYPE", help="Default: the first of the endpoint's events.")
 @as_json
 @with_inbox
@@ -77,8 +77,8 @@ def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None, as_json
 
 
 @webhooks.command("redeliver")
-@click.argument("webhook_id")
-@click.argument("delivery_id", required=False)
+@click.argument("webhook_id", type=IdOf("webhook"))
+@click.argument("delivery_id", required=False, type=IdOf("delivery"))
 @click.option("--status", type=click.Choice(["failed", "cancelled", "done"]), help="Which deliveries.  [default: failed]")
 @click.option("--after", "created_after", metavar="TIME", help="Created at this time or later, such as 2026-02-07T08:00:00Z.")
 @click.option("--before", "created_before", metavar="TIME", help="Created before this time.")
@@ -90,7 +90,7 @@ def webhooks_redeliver(inbox: Inbox, webhook_id: str, delivery_id: str | None, a
     if delivery_id:
         if body:
             raise click.UsageError("name either one delivery, or a status and a time.")
-        row = inbox.call("POST", f"{_path(webhook_id)}/deliveries/{quote(delivery_id)}/redeliver", json={})
+        row = inbox.call("POST", f"{_path(webhook_id)}/deliveries/{delivery_id}/redeliver", json={})
         show_row(row, as_json, _DELIVERIES)
         return
     count, has_more = 0, True
@@ -174,7 +174,7 @@ def _create(inbox: Inbox, url: str, event_types: tuple[str, ...], **texts: str) 
 
 
 def _path(webhook_id: str) -> str:
-    return f"/v1/webhooks/{quote(webhook_id)}"
+    return f"/v1/webhooks/{webhook_id}"
 
 
 def _last_attempt(delivery: Row) -> str | None:

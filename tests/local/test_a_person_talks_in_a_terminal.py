@@ -85,9 +85,7 @@ def test_without_a_terminal_it_says_what_to_do(assent: Assent) -> None:
     assert "needs a terminal" in assent("chat", code=1)
 
 
-@pytest.mark.parametrize(
-    ("words", "text"), [(["chat", "Nobody"], "no agent is named Nobody. There are: Agent (agent_"), (["chat"], "you> ")]
-)
+@pytest.mark.parametrize(("words", "text"), [(["chat", "Nobody"], "no agent is named 'Nobody': give the id"), (["chat"], "you> ")])
 def test_an_agent_is_found_by_its_name(caller: Caller, words: list[str], text: str) -> None:
     caller.agent()
     with terminal(*words) as screen:

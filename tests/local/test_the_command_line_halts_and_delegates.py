@@ -57,6 +57,6 @@ def test_a_delegation_needs_one_end_and_two_people(assent: Assent, stage: Stage)
     assert "is not an active member" in assent(
         "delegations", "give", anna.person_id, "user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0", "--hours", "1", code=1
     )
-    assert "name a user by user_" in assent("delegations", "give", anna.person_id, "ben@example.com", "--hours", "1", code=2)
+    assert "no person is named 'ben'" in assent("delegations", "give", anna.email, "ben", "--hours", "1", code=1)
     assert "is not a time" in assent("delegations", "give", anna.person_id, "user_1", "--hours", "1", "--starts-at", "soon", code=2)
     assert "None." in assent("delegations", "list")

@@ -39,7 +39,7 @@ def test_people_are_invited_listed_and_deactivated(assent: Assent, stage: Stage)
     ]
     assent("people", "deactivate", "viewer@example.com")
     assent("people", "deactivate", rows[1]["id"])
-    assert "was not found" in assent("people", "deactivate", "nobody@example.com", code=1)
+    assert "no person is named" in assent("people", "deactivate", "nobody@example.com", code=1)
     assert [row["email"] for row in json.loads(assent("people", "list", "--json"))] == ["admin@example.com"]
     accept(stage, assent("people", "invite", "viewer@example.com", "--role", "developer"), "Again")
     _, back = json.loads(assent("people", "list", "--json"))
@@ -53,7 +53,7 @@ def test_a_member_gets_a_new_link(assent: Assent, stage: Stage) -> None:
     with pytest.raises(Exception, match="used before"):
         accept(stage, first, "")
     accept(stage, second, "")
-    assert "was not found" in assent("people", "link", "ben@example.com", code=1)
+    assert "no person is named" in assent("people", "link", "ben@example.com", code=1)
 
 
 def test_groups_are_made_filled_emptied_and_deleted(assent: Assent, stage: Stage) -> None:
@@ -80,7 +80,7 @@ def test_people_are_exported_and_erased(assent: Assent, stage: Stage, tmp_path: 
     assert "Missing option '--reason'" in assent("people", "erase", "anna@example.com", "--yes", code=2)
     assert "Aborted" in assent("people", "erase", "anna@example.com", "--reason", "Asked.", code=1)
     assert assent("people", "erase", "anna@example.com", "--reason", "Asked.", "--yes") == f"{anna.person_id} is erased.\n"
-    assert "was not found" in assent("people", "export", "anna@example.com", code=1)
+    assert "no person is named" in assent("people", "export", "anna@example.com", code=1)
 
 
 def test_slack_users_are_listed_and_removed(assent: Assent, stage: Stage) -> None:
