@@ -33,11 +33,11 @@ def agents_list(inbox: Inbox, include_archived: bool, limit: int, as_json: bool)
     columns = [
         id_column(),
         Column("NAME", lambda agent: agent["name"], gives_way=True),
-        Column("MODEL", lambda agent: agent["model"]["id"], gives_way=True),
-        Column("TOOLS", _tools_in_short, gives_way=True),
-        Column("POLICY", lambda agent: _policy(agent["permission_policy"])),
-        Column("V", lambda agent: agent["version"], to_the_right=True),
-        Column("CHANGED", lambda agent: "archived" if agent["archived_at"] else since(agent["updated_at"])),
+        Column("MODEL", lambda agent: agent["model"]["id"], gives_way=True, is_spare=True),
+        Column("TOOLS", _tools_in_short, gives_way=True, is_spare=True),
+        Column("POLICY", lambda agent: _policy(agent["permission_policy"]), is_spare=True),
+        Column("V", lambda agent: agent["version"], to_the_right=True, is_spare=True),
+        Column("CHANGED", lambda agent: "archived" if agent["archived_at"] else since(agent["updated_at"]), is_spare=True),
     ]
     show_table(rows, as_json, columns)
 

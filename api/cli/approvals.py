@@ -17,6 +17,8 @@ from api.cli.tables import Column, id_column, show_table
 from models.pure.state_words import approval_state
 
 WATCH_SECONDS = 1
+AHEAD = 100
+"""Approvals behind those already shown that are counted before each question."""
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
 
 
@@ -145,8 +147,8 @@ def _columns(rows: list[Approval]) -> list[Column]:
         Column("STATUS", lambda row: approval_state(row["status"], row["decision"]).word, coloured=True),
         Column("QUESTION", question, gives_way=True),
         *(votes if any(row["people_only"] for row in rows) else []),
-        Column("ASKED", lambda row: since(row["created_at"])),
-        Column("DEADLINE", lambda row: until(row["expires_at"]) if row["status"] == "pending" else ""),
+        Column("ASKED", lambda row: since(row["created_at"]), is_spare=True),
+        Column("DEADLINE", lambda row: until(row["expires_at"]) if row["status"] == "pending" else "", is_spare=True),
     ]
 
 
@@ -154,12 +156,14 @@ def run(inbox: Inbox, *, watch: bool = False) -> None:
     """Show each pending approval and ask for a decision, once or for ever."""
     ids_shown: list[str] = []
     while True:
-        pending = inbox.pending()
+        most = len(ids_shown) + AHEAD
+        pending = inbox.listed("/v1/approvals", most=most, status="pending")
         new = [approval for approval in pending if approval["id"] not in ids_shown]
         if new:
             # One at a time, since a decision may create approvals or settle others.
             ids_shown.append(new[0]["id"])
-            later = ask(inbox, new[0], f"{len(ids_shown)} of {len(ids_shown) + len(new) - 1}")
+            place = f"{len(ids_shown)} of {len(ids_shown) + len(new) - 1}{'+' * (len(pending) == most)}"
+            later = ask(inbox, new[0], place)
             if later is Later.QUIT:
                 return
             if later is Later.BACK:

@@ -144,11 +144,11 @@ def _note(row: Row) -> str | None:
 
 _COLUMNS = [
     id_column(),
-    Column("KIND", lambda row: row["kind"]),
+    Column("KIND", lambda row: row["kind"], is_spare=True),
     Column("TO", lambda row: "everyone without a channel" if row["for_everyone"] else row["address"], gives_way=True),
-    Column("NAME", lambda row: row["name"], gives_way=True),
+    Column("NAME", lambda row: row["name"], gives_way=True, is_spare=True),
     Column("STATE", lambda row: row["state"], coloured=True),
-    Column("TELLS", lambda row: "only reminders" if row["timing"] == "reminders" else "at once"),
+    Column("TELLS", lambda row: "only reminders" if row["timing"] == "reminders" else "at once", is_spare=True),
     Column("QUIET", _quiet, is_spare=True),
     Column("NOTE", _note, gives_way=True, is_spare=True),
 ]

@@ -34,11 +34,6 @@ class Inbox:
     def __init__(self, http: httpx2.Client) -> None:
         self.http = http
 
-    def pending(self) -> list[Approval]:
-        """Return the pending approvals, oldest first."""
-        rows = self.listed("/v1/approvals", status="pending")
-        return sorted(rows, key=lambda a: (str(a["created_at"]), str(a["id"])))
-
     def listed(self, path: str, *, most: int | None = None, **query: Any) -> list[dict[str, Any]]:
         """Return the rows of a list, all its pages, or at most `most` rows."""
         rows: list[dict[str, Any]] = []
@@ -197,7 +192,7 @@ def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
             with closing(connect(_option(context, "data_dir", data_dir), _option(context, "url", url)).http) as http:
                 inbox = Inbox(http)
                 for parameter in context.command.params:
-                    if isinstance(parameter.type, IdOf) and (value := more[str(parameter.name)]):
+                    if isinstance(parameter.type, IdOf) and (value := more[str(parameter.name)]) is not None:
                         more[str(parameter.name)] = _ids(inbox, parameter.type.noun, value, more)
                 command(inbox=inbox, **more)
 

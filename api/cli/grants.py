@@ -40,10 +40,10 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
         id_column(),
         Column("STATE", _state, coloured=True),
         Column("COVERS", lambda grant: grant["covers"], gives_way=True),
-        Column("WHERE", where, gives_way=True),
-        Column("USES", _uses, to_the_right=True),
-        Column("LAST USED", _last_use),
-        Column("ENDS", lambda grant: until(grant["expires_at"]) if grant["expires_at"] else None),
+        Column("WHERE", where, gives_way=True, is_spare=True),
+        Column("USES", _uses, to_the_right=True, is_spare=True),
+        Column("LAST USED", _last_use, is_spare=True),
+        Column("ENDS", lambda grant: until(grant["expires_at"]) if grant["expires_at"] else None, is_spare=True),
         Column("NOTE", partial(_note, name=names_in(inbox, [] if as_json else rows, "revoked_by")), gives_way=True, is_spare=True),
     ]
     show_table(rows, as_json, columns)

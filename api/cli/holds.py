@@ -61,6 +61,6 @@ def _columns(inbox: Inbox, rows: Sequence[Row]) -> list[Column]:
         id_column(),
         Column("ON", lambda hold: f"session {short_id(hold['session_id'])}" if hold["session_id"] else "the workspace"),
         Column("REASON", lambda hold: hold["reason"], gives_way=True),
-        Column("SET", lambda hold: f"{since(hold['created_at'])} by {name(hold['created_by'])}", gives_way=True),
-        Column("RELEASED", release, gives_way=True),
+        Column("SET", lambda hold: f"{since(hold['created_at'])} by {name(hold['created_by'])}", gives_way=True, is_spare=True),
+        Column("RELEASED", release, gives_way=True, is_spare=True),
     ]

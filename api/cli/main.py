@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,16 @@ def as_typed_here(text: str) -> str:
     return re.sub("`assent(?=[ `])", lambda _: f"`{assent_command()}", text)
 
 
+def _prepare_streams() -> None:
+    """Open the standard streams that the caller closed, and have characters that the terminal lacks written as escapes."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _commit() -> str:
     """Return the commit of this image, in words; empty outside of an image."""
     commit = os.environ.get("ASSENT_COMMIT", "")
@@ -133,6 +144,7 @@ def _commit() -> str:
 @click.pass_context
 def main(context: click.Context) -> None:
     """Runs AI agents that must ask a person before they act. Without a command: the status."""
+    _prepare_streams()
     if os.environ.get("NO_COLOR"):
         context.color = False
     if context.invoked_subcommand is None:

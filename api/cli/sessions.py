@@ -78,10 +78,10 @@ def sessions_list(inbox: Inbox, as_json: bool, limit: int, **only: str | None) -
         id_column(),
         Column("STATE", state_of, coloured=True),
         Column("TITLE", lambda session: session["title"], gives_way=True),
-        Column("AGENT", lambda session: session["agent"]["name"], gives_way=True),
-        Column("WAITS FOR", _waits_for, gives_way=True),
-        Column("COST", lambda session: dollars(session["usage"]["exact_list_cost"]), to_the_right=True),
-        Column("ACTIVE", lambda session: since(session["updated_at"])),
+        Column("AGENT", lambda session: session["agent"]["name"], gives_way=True, is_spare=True),
+        Column("WAITS FOR", _waits_for, gives_way=True, is_spare=True),
+        Column("COST", lambda session: dollars(session["usage"]["exact_list_cost"]), to_the_right=True, is_spare=True),
+        Column("ACTIVE", lambda session: since(session["updated_at"]), is_spare=True),
     ]
     show_table(inbox.listed("/v1/sessions", most=limit, **only), as_json, columns)
 

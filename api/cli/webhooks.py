@@ -188,17 +188,17 @@ def _last_attempt(delivery: Row) -> str | None:
 _COLUMNS = [
     id_column(),
     Column("URL", lambda row: row["url"], gives_way=True),
-    Column("NAME", lambda row: row["name"], gives_way=True),
+    Column("NAME", lambda row: row["name"], gives_way=True, is_spare=True),
     Column("STATE", lambda row: row["state"], coloured=True),
-    Column("EVENTS", lambda row: len(row["enabled_events"]), to_the_right=True),
+    Column("EVENTS", lambda row: len(row["enabled_events"]), to_the_right=True, is_spare=True),
     Column("NOTE", lambda row: row["disabled_reason"], gives_way=True, is_spare=True),
 ]
 _DELIVERIES = [
     id_column(),
     Column("STATUS", lambda row: row["status"], coloured=True),
     Column("EVENT", lambda row: row["event_type"]),
-    Column("ABOUT", lambda row: row["subject_id"], gives_way=True),
-    Column("CREATED", lambda row: since(row["created_at"])),
-    Column("LAST ATTEMPT (OF)", _last_attempt, gives_way=True),
+    Column("ABOUT", lambda row: row["subject_id"], gives_way=True, is_spare=True),
+    Column("CREATED", lambda row: since(row["created_at"]), is_spare=True),
+    Column("LAST ATTEMPT (OF)", _last_attempt, gives_way=True, is_spare=True),
     Column("NEXT", lambda row: until(row["due_at"]) if row["attempts"] and row["due_at"] else None, is_spare=True),
 ]

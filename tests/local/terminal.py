@@ -53,8 +53,9 @@ def terminal(*command: str, columns: int = 80) -> Iterator[Terminal]:
     """Run `assent` in a terminal of this width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # which pytest's workers may set
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *command], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        [sys.executable, "-c", _PROGRAM, *command], stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=env
     )
     os.close(slave)
     try:

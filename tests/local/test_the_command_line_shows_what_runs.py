@@ -68,6 +68,8 @@ class Api:
         self.waiting = list(waiting)
         self.decided: list[dict[str, Any]] = []
         self.refusal: httpx2.Response | None = None
+        self.pages = 0
+        """The pages of approvals that were read."""
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/stream"):
@@ -77,7 +79,12 @@ class Api:
                 return self.refusal
             self.decided.append(json.loads(request.content))
             return httpx2.Response(200, json=self.waiting.pop(0))
-        return httpx2.Response(200, json={"data": self.waiting, "next_page": None})
+        first, limit = int(request.url.params.get("page", 0)), int(request.url.params.get("limit", 20))
+        self.pages += request.url.path == "/v1/approvals"
+        end = first + limit
+        return httpx2.Response(
+            200, json={"data": self.waiting[first:end], "next_page": str(end) if end < len(self.waiting) else None}
+        )
 
 
 @pytest.fixture
@@ -213,6 +220,12 @@ def test_the_directory_of_a_command_is_shown_beside_it() -> None:
 
 def test_an_empty_list_says_that_nothing_waits(ask: Callable[..., str]) -> None:
     assert ask(Api(), "") == "Nothing waits for a decision.\n"
+
+
+def test_ten_thousand_that_wait_cost_no_more_than_a_hundred(ask: Callable[..., str]) -> None:
+    api = Api(*(approval(id=f"appr_{number:05}") for number in range(10_000)))
+    assert "1 of 100+  Run shell command" in ask(api, "q\n")
+    assert api.pages == 5
 
 
 def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

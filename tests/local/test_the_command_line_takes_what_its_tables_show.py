@@ -1,6 +1,9 @@
 """Where a command takes an id, it takes the last characters of the id, by which a table on a terminal names the row."""
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +13,9 @@ from local.conftest import Assent
 from local.terminal import terminal
 from people import member
 from rows.stage import Stage
+from rows.stage import call as bash
 
+from api.cli.tables import columns_of
 from models.database import clock
 from models.database.transactions import transaction
 from models.people.group import Group
@@ -81,3 +86,36 @@ def test_a_short_id_that_several_rows_have_is_refused_with_their_ids(assent: Ass
     assert "several groups are named 'abcdefgh'" in refusal
     assert all(group_id in refusal for group_id in ids)
     assert assent("groups", "delete", "1abcdefgh") == f"{ids[1]} is deleted.\n"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_table_of_long_texts_fits_a_narrow_terminal(assent: Assent, caller: Caller, stage: Stage, columns: int) -> None:
+    agent = caller.agent(name="Sweeper of floors " * 5, tools=[{"type": "agent_toolset_20260401"}])
+    session = caller.session(agent, title="\u6f22\u5b57 and \x1b[2J " * 9)
+    caller.say(session["id"], "Sweep.")
+    stage.reply(session["id"], bash(command="echo " + "x" * 99))
+    for noun in ("agents", "sessions", "approvals", "keys"):
+        with terminal(noun, "list", columns=columns) as screen:
+            screen.wait_for("ID ")
+            screen.wait_for("\n")
+            assert columns_of(screen.wait_for("\n")) <= columns, noun
+
+
+def test_closed_streams_and_terminals_without_a_character_end_no_command(caller: Caller) -> None:
+    caller.agent(name="\u6f22")
+
+    def run(words: str, **more: str) -> tuple[int, str]:
+        command = ["sh", "-c", f"{sys.executable} -c 'from api.cli.main import main; main()' {words}"]
+        program = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | more)
+        return program.returncode, program.stdout + program.stderr
+
+    assert run("agents list >&-") == (0, "")
+    assert run("agents list 2>&-")[0] == 0
+    code, text = run("agents list", PYTHONIOENCODING="latin-1")
+    assert (code, "\\u6f22" in text) == (0, True)
+    assert run("approvals <&-") == (0, "Nothing waits for a decision.\n")
+
+
+def test_an_empty_text_names_no_row(assent: Assent) -> None:
+    assert "no session is named ''" in assent("grants", "list", "--session", "", code=1)
+    assert "no channel is named ''" in assent("channels", "remove", "", code=1)
