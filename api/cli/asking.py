@@ -230,7 +230,11 @@ def _complete(inbox: Inbox, approval: Approval, choice: str, decision: Decision)
 
 
 def _editing(approval: Approval, decision: Decision) -> Decision | None:
-    edited_input = edited(approval)
+    try:
+        edited_input = edited(approval)
+    except click.ClickException as error:  # the editor does not start, or ends with an error
+        click.echo(f"{error.message}. Nothing was decided.")
+        return None
     if edited_input is None:
         click.echo("The input is unchanged: nothing was decided.")
         return None

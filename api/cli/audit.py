@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 
 from api.cli.database import caller, database_errors, find_workspace, use, workspace
-from api.cli.main import as_json, data_dir
+from api.cli.main import as_json, as_typed_here, data_dir
 
 if TYPE_CHECKING:
     from models.audit.seal_key import PublicKey, SealKey
@@ -83,7 +83,7 @@ def audit_verify(
         with _reading(each):
             verifying.check_export(report, each, anchors, keys)
     for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _lines(report):
-        click.echo(line)
+        click.echo(line if as_json else as_typed_here(line))
     raise SystemExit(0 if report.intact else 1)
 
 

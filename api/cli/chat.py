@@ -13,7 +13,7 @@ import click
 from api.cli.asking import Later, choose, pick, settle
 from api.cli.briefing import decision_line, people_line
 from api.cli.client import ENDS, Absent, Inbox, RefusedByApi, with_inbox
-from api.cli.main import assent_command
+from api.cli.main import next_command
 from api.cli.nouns import IdOf
 from api.cli.showing import approvers, narrate, question
 from models.pure.text.visible import visible, visible_lines
@@ -65,7 +65,7 @@ def chat(inbox: Inbox, agent: str | None, session_id: str | None, environment: s
         click.echo()
     finally:
         if talk.session_id:
-            click.echo(f"Go on with: {assent_command()} chat --session {visible(talk.session_id)}")
+            click.echo(f"Go on with: {next_command(f'chat --session {visible(talk.session_id)}')}")
 
 
 class Talk:

@@ -216,9 +216,8 @@ def connect(folder: Path, url: str | None = None) -> Inbox:
     """Return the API of ASSENT_URL and ASSENT_API_KEY, else of the `assent up` that runs in `folder`."""
     running = running_up(folder)
     if not running and not url:
-        raise click.ClickException(
-            f"Assent is not running in {folder}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY"
-        )
+        up = "assent up" if folder == Path(".assent") else f"assent up --data-dir {folder}"
+        raise click.ClickException(f"Assent is not running in {folder}: start it with `{up}`, or set ASSENT_URL and ASSENT_API_KEY")
     key = os.environ.get("ASSENT_API_KEY") or (running.get("api_key") if url in {None, running.get("url")} else None)
     if not key:
         raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")

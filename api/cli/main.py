@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from importlib import import_module
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from models import DISTRIBUTION
 
@@ -112,6 +114,17 @@ def assent_command() -> str:
     if shutil.which("assent") or not beside.exists():
         return "assent"
     return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+
+
+def next_command(words: str) -> str:
+    """Return a command that people may type next, about the same installation: with the options of this command that name it."""
+    context = click.get_current_context()
+    options = [
+        f" {option} {shlex.quote(str(context.params[name]))}"
+        for name, option in {"data_dir": "--data-dir", "url": "--url"}.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    return f"{assent_command()} {words}{''.join(options)}"
 
 
 def as_typed_here(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, assent_command
+from api.cli.main import as_json, next_command
 from api.cli.nouns import IdOf
 from api.cli.showing import since
 from api.cli.tables import Column, painted, show_table
@@ -121,7 +121,7 @@ def policy_suggest(inbox: Inbox, agent: str | None, as_json: bool) -> None:
     partly = "" if suggestions["complete"] else " Not every rule was tried."
     click.echo(f"By {number_with_noun(suggestions['looked_at'], 'decided call')}, the newest. No decision is contradicted.{partly}")
     if suggestions["data"]:
-        click.echo(f'Before you save one: {assent_command()} policy simulate EFFECT "CALLS" --agent AGENT')
+        click.echo("Before you save one: " + next_command('policy simulate EFFECT "CALLS" --agent AGENT'))
 
 
 def _input(tool: str, text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from api.cli.client import Inbox, connect
-from api.cli.main import as_json, as_typed_here, assent_command, data_dir
+from api.cli.main import as_json, as_typed_here, assent_command, data_dir, next_command
 from api.cli.states import state_of
 from api.cli.tables import painted
 from models.pure.state_words import ENDED_EARLY
@@ -69,10 +69,12 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield " · ".join([painted(summary["status"]), *counts, summary["url"]])
     if summary["reason"]:
         yield f"  halted: {visible(summary['reason'])}"
-    next_commands = {
+    purposes = {
         "halt off": "lift the halt" if summary["status"] == "halted" else "",
         "approvals": "decide what waits" if waiting else "",
         "sessions list": "see what failed" if failed else "",
-        "--help": "all commands",
     }
-    yield from (f"  {assent_command()} {words:<16} {purpose}" for words, purpose in next_commands.items() if purpose)
+    next_commands = {next_command(words): purpose for words, purpose in purposes.items() if purpose}
+    next_commands[f"{assent_command()} --help"] = "all commands"
+    width = max(map(len, next_commands))
+    yield from (f"  {words:<{width}}   {purpose}" for words, purpose in next_commands.items())

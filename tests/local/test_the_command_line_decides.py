@@ -93,6 +93,17 @@ def test_only_the_answers_that_a_tool_offers_are_choices(assent: Assent, caller:
     assert status(stage, tool_call) == "queued"
 
 
+def test_an_editor_that_fails_decides_nothing_and_asks_again(
+    assent: Assent, stage: Stage, waiting: list[ToolCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "/nonexistent")
+    output = assent("approvals", typed="e\nd\nq\n")
+    assert "/nonexistent: Editing failed" in output
+    assert "Nothing was decided." in output
+    assert status(stage, waiting[0]) == "denied"
+
+
 @pytest.mark.parametrize(
     ("choice", "typed", "match", "covers"),
     [

@@ -30,12 +30,13 @@ def test_the_command_alone_is_the_status(assent: Assent, caller: Caller, stage: 
     asked(caller, stage)
     assert assent().splitlines()[:2] == [
         f"up · 1 waits · 0 failed · {api}",
-        "  assent approvals        decide what waits",
+        "  assent approvals   decide what waits",
     ]
+    assert f"\n  assent approvals --url {api}   decide what waits\n" in assent("status", "--url", api)
     summary = json.loads(assent("status", "--json"))
     assert (summary["status"], summary["waiting_approvals"], summary["sessions"]) == ("up", 1, 1)
     good(caller.post("/v1/halt", json={"reason": "A look."}))
-    assert assent("status").splitlines()[1:3] == ["  halted: A look.", "  assent halt off         lift the halt"]
+    assert assent("status").splitlines()[1:3] == ["  halted: A look.", "  assent halt off    lift the halt"]
 
 
 def test_a_server_that_does_not_respond_is_down(assent: Assent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -43,7 +44,9 @@ def test_a_server_that_does_not_respond_is_down(assent: Assent, monkeypatch: pyt
     assert assent(code=1).startswith("down · the API does not respond at http://127.0.0.1:9 ")
     assert json.loads(assent("status", "--json", code=1))["status"] == "down"
     monkeypatch.delenv("ASSENT_URL")
-    assert "start it with `assent up`" in assent("status", "--data-dir", str(tmp_path), code=1)
+    assert f"start it with `assent up --data-dir {tmp_path}`" in assent("status", "--data-dir", str(tmp_path), code=1)
+    monkeypatch.chdir(tmp_path)
+    assert "start it with `assent up`" in assent("status", code=1)
 
 
 def test_the_next_command_is_one_that_the_shell_finds(assent: Assent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ def test_the_next_command_is_one_that_the_shell_finds(assent: Assent, monkeypatc
     monkeypatch.chdir(beside.parents[1])
     assert "  bin/assent --help " in assent()
     monkeypatch.delenv("ASSENT_URL")
-    assert "start it with `bin/assent up`" in assent("sessions", "list", "--data-dir", str(tmp_path), code=1)
+    assert f"start it with `bin/assent up --data-dir {tmp_path}`" in assent("sessions", "list", "--data-dir", str(tmp_path), code=1)
 
 
 def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: Stage, janitor: str) -> None:

@@ -232,5 +232,5 @@ def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("ASSENT_API_KEY", raising=False)
     result = CliRunner().invoke(main, ["approvals", "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
-    remedy = f"start it with `{assent_command()} up`, or set ASSENT_URL and ASSENT_API_KEY"
+    remedy = f"start it with `{assent_command()} up --data-dir {tmp_path}`, or set ASSENT_URL and ASSENT_API_KEY"
     assert result.output == f"Error: Assent is not running in {tmp_path}: {remedy}\n"
