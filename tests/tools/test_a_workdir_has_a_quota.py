@@ -51,6 +51,21 @@ def test_the_number_of_files_is_limited(call, files):
     assert "more than the 200 files that it may" in text(call("write", file_path="a", content="x"))
 
 
+def test_a_write_makes_no_folders_that_cannot_be_measured(call, files):
+    deepest = "d/" * quota.DEEP
+    assert f"more than {quota.DEEP} folders; nothing was changed" in text(call("write", file_path=f"{deepest}d/a", content="x"))
+    assert not list(files.iterdir())
+    (files / "here").symlink_to(".")
+    assert "nothing was changed" in text(call("write", file_path=f"here/{deepest}d/a", content="x"))
+    assert not (files / "d").exists()
+
+
+def test_a_write_for_which_there_is_no_room_makes_no_folders(call, files):
+    fill(files, LIMIT - 20_000)
+    assert "nothing was changed" in text(call("write", file_path="a/b/c", content="x" * 50_000))
+    assert not (files / "a").exists()
+
+
 WAYS = {
     "bytes": "for ((i = 0; ; i++)); do head -c 500000 /dev/zero > $i; done",
     "files": "for ((i = 0; ; i++)); do : > $i; done",

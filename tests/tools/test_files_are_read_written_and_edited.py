@@ -42,6 +42,11 @@ def test_one_endless_line_is_refused(call, files):
     assert "only 1 lines" in text(call("read", file_path="a", view_range=[2, 2]))
 
 
+def test_reading_far_into_a_file_ends_at_its_time_limit(call, files):
+    (files / "long").write_bytes(b"\n" * 10_000_000)
+    assert "timed out after 0.1 s" in text(call("read", seconds=0.1, file_path="long", view_range=[9_999_999, 10_000_000]))
+
+
 def test_binary_empty_and_crlf_files_are_named_as_such(call, files):
     (files / "binary").write_bytes(b"a\0b")
     (files / "empty").write_bytes(b"")
@@ -97,6 +102,9 @@ def test_edit_needs_exactly_one_match_unless_all_are_replaced(call, files):
     both = call("edit", file_path="a", old_string="x", new_string="w", replace_all=True)
     assert text(both) == "edited a: 2 replacements"
     assert (files / "a").read_text() == "w z w"
+    (files / "a").write_text("-x-x-")
+    assert "more than once" in text(call("edit", file_path="a", old_string="-x-", new_string="z"))
+    assert (files / "a").read_text() == "-x-x-"
 
 
 def test_edit_keeps_line_endings_and_bytes_it_does_not_know(call, files):

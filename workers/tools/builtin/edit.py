@@ -34,10 +34,10 @@ def change(place: paths.FilePlace, fields: dict[str, Any]) -> FileChange:
     count = data.count(old)
     if count == 0:
         raise ToolError(f"{place.label}: old_string does not occur in the file; nothing was changed")
-    if count > 1 and not fields.get("replace_all"):
+    if not fields.get("replace_all") and data.find(old, data.find(old) + 1) >= 0:
+        times = f"{count} times" if count > 1 else "more than once, in places that overlap"
         raise ToolError(
-            f"{place.label}: old_string occurs {count} times; nothing was changed. "
-            "Give more of the text around it, or set replace_all"
+            f"{place.label}: old_string occurs {times}; nothing was changed. Give more of the text around it, or set replace_all"
         )
     result = data.replace(old, new)
     if len(result) > FILE_BYTES:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assent import ToolError
+from workers.leash import quota
 from workers.tools.clean import escape_controls
 
 _PATH_BYTES = 4096
@@ -163,6 +164,8 @@ class _Walk:
 
     def enter(self, name: str, make: bool) -> None:
         if make:
+            if len(self.names) + len(self.todo) > quota.DEEP + 1:
+                raise ToolError(f"{self._label}: leads through more than {quota.DEEP} folders; nothing was changed")
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=self.here)
         self._open.append(os.open(name, _FOLDER, dir_fd=self.here))

@@ -1,6 +1,7 @@
 """`read`: a text file, whole or by lines."""
 
 import os
+import time
 from typing import Any, BinaryIO
 
 from assent import ToolError
@@ -23,7 +24,7 @@ def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             raise ToolError(f"{place.label}: is a binary file ({_size(file)} bytes); only text can be read")
         file.seek(0)
         if fields.get("view_range"):
-            data = _lines(file, *map(int, fields["view_range"]), label=place.label)
+            data = _lines(context, file, *map(int, fields["view_range"]), label=place.label)
         elif _size(file) > (limit := settings().tool_output_bytes):
             raise ToolError(
                 f"{place.label}: has {_size(file)} bytes, more than the {limit} that one call reads; "
@@ -39,14 +40,19 @@ def _size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def _lines(file: BinaryIO, start: int, end: int, *, label: str) -> bytes:
-    """Return the lines `start` to `end`, both counted from 1 and included. An end below 1 means the end of the file."""
+def _lines(context: ToolContext, file: BinaryIO, start: int, end: int, *, label: str) -> bytes:
+    """Return the lines `start` to `end`, both counted from 1 and included. An end below 1 means the end of the file.
+
+    Raises OutOfTime: the file may have a billion lines before `start`.
+    """
+    deadline = time.monotonic() + context.seconds
     start = max(start, 1)
     if 1 <= end < start:
         raise ToolError(f"view_range [{start}, {end}]: the end is before the start")
     limit = settings().tool_output_bytes
     line, lines, at_start = 1, bytearray(), True
     while (end < 1 or line <= end) and (piece := file.readline(_PIECE_BYTES)):
+        context.require_time(deadline)
         if line >= start:
             lines += piece
         if len(lines) > limit:

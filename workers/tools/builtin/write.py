@@ -23,13 +23,11 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = encode(fields["content"], "content")
-    with (
-        only_writer(context),
-        paths.located(context.workdir, fields["file_path"], context.path_targets, make_folders=True) as place,
-    ):
-        mode = place.file_mode()
-        require_room(context, len(data))
-        replace(context, place, data, 0o644 if mode is None else mode)
+    with only_writer(context):
+        require_room(context, len(data))  # before any folder is made
+        with paths.located(context.workdir, fields["file_path"], context.path_targets, make_folders=True) as place:
+            mode = place.file_mode()
+            replace(context, place, data, 0o644 if mode is None else mode)
     return text_result(f"{'created' if mode is None else 'replaced'} {place.label} ({len(data)} bytes)")
 
 
