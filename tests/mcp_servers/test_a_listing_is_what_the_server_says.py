@@ -96,6 +96,8 @@ def test_a_listing_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPa
         ({"inputSchema": {"type": "array"}}, "1 of its tools are left out: they are malformed"),
         ({"name": 5}, "1 of its tools are left out: they are malformed"),
         ({"inputSchema": "none"}, "1 of its tools are left out: they are malformed"),
+        ({"title": 5}, "1 of its tools are left out: they are malformed"),
+        ({"annotations": {"readOnlyHint": "perhaps"}}, "1 of its tools are left out: they are malformed"),
         (
             {"inputSchema": {**SCHEMA, "properties": {"a": {"$ref": "https://example.com/schema"}}}},
             "has a $ref that points outside",

@@ -1,5 +1,6 @@
 """A connection is kept between calls until it has been idle. Every thread and every fork may call."""
 
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from mcp_servers.conftest import SMALL, Caller, is_alive, text, wait_for
-from mcp_servers.lying import Liar
+from mcp_servers.lying import Liar, Request
 
 from workers.tools.mcp import connections
 from workers.tools.mcp.servers import Server
@@ -83,6 +84,23 @@ def test_a_listener_hears_the_url_that_a_client_named(modern: Caller, set_enviro
     heard: list[str] = []
     url = str(modern.server.url)
     wait_for(lambda: Caller(Server(url, url), heard.append).call("grow") and url in heard)
+
+
+def test_a_flood_of_changes_becomes_a_few_reports(liar: Liar) -> None:
+    liar.speak(legacy=True)
+    change = b'data: {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n\n'
+    result = {"content": [{"type": "text", "text": "fine"}]}
+
+    def flood(request: Request) -> None:
+        response = json.dumps({"jsonrpc": "2.0", "id": request.message["id"], "result": result})
+        request.events(*[change] * 1000, f"data: {response}\n\n".encode())
+
+    liar.on_call(flood)
+    heard: list[str] = []
+    assert text(Caller(liar.server, heard.append).call("act")) == "fine"
+    wait_for(lambda: heard)
+    connections.close_all()
+    assert len(heard) < 20
 
 
 def test_ending_all_leaves_no_process_and_no_thread(small: Caller) -> None:

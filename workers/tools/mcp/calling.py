@@ -206,5 +206,5 @@ class _Call:
         self._exchange.show("stdout", f"{share} {message or ''}".rstrip())
 
     def _report_change(self) -> None:
-        for listener in self._listeners:  # each uses the database, which must not hold up this thread
-            asyncio.get_running_loop().run_in_executor(None, listener, self._server.address)
+        for listener in self._listeners:
+            listener(self._server.address)

@@ -176,4 +176,8 @@ def _well_formed(tool: Any) -> dict[str, Any] | None:
     output = mended.pop("outputSchema", None)
     if isinstance(output, dict) and output.get("type") == "object":
         mended["outputSchema"] = output
+    try:
+        types.Tool.model_validate(mended, by_name=False)
+    except ValidationError:
+        return None
     return mended if mended["inputSchema"]["type"] == "object" else None

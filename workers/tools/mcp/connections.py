@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_REPORT_SECONDS = 1.0
+"""Pause between two reports of a connection that the server's tools changed: a server may say so without end."""
 _LISTEN_SECONDS = 2.0
 """How long a new connection waits until the server reports changes of its tools: the first call may cause a change."""
 _MAX_IDLE = 100
@@ -92,7 +94,10 @@ class Connections:
     async def link(
         self, server: Server, workspace_id: str, on_change: Callable[[], None], *, new: bool
     ) -> AsyncIterator[ServerLink]:
-        """Open a connection for one call: an idle one, unless `new`, or a new one. Raises Unreachable."""
+        """Open a connection for one call: an idle one, unless `new`, or a new one. Raises Unreachable.
+
+        A new connection calls `on_change`, in a thread of its own, when the server's tools have changed.
+        """
         key = (server.key, "" if server.url is None else workspace_id)
         connection = (None if new else self._take(key)) or _Connection(server, on_change)
         try:
@@ -144,6 +149,7 @@ class _Connection:
         self._on_change = on_change
         self._link: asyncio.Future[ServerLink] = asyncio.get_running_loop().create_future()
         self._end = asyncio.Event()
+        self._changed = asyncio.Event()
         self._task = asyncio.create_task(self._hold())
 
     @property
@@ -168,8 +174,9 @@ class _Connection:
         await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS)
 
     async def _hold(self) -> None:
+        reporting = asyncio.create_task(self._report_changes())
         try:
-            async with connect(self._server, self._on_change) as link, _changes_reported(link):
+            async with connect(self._server, self._changed.set) as link, _changes_reported(link):
                 self._link.set_result(link)
                 await self._end.wait()
         except Exception as error:  # noqa: BLE001 - the SDK raises its own errors, in groups
@@ -177,6 +184,21 @@ class _Connection:
                 failure = Unreachable("connection", f"{self._server.label} cannot be reached: the connection failed")
                 self._link.set_exception(error if isinstance(error, Unreachable) else failure)
             log.info("MCP server %s: the connection ended: %s", self._server.label, type(error).__name__)
+        finally:
+            reporting.cancel()
+            if self._changed.is_set():
+                self._report()
+
+    async def _report_changes(self) -> None:
+        """Report changes of the server's tools. All changes since one report began become one more report."""
+        while await self._changed.wait():
+            self._changed.clear()
+            await asyncio.wait({self._report()})
+            await asyncio.sleep(_REPORT_SECONDS)
+
+    def _report(self) -> "asyncio.Future[None]":
+        """Report in another thread: the report uses the database, which must not hold up this one."""
+        return asyncio.get_running_loop().run_in_executor(None, self._on_change)
 
 
 @asynccontextmanager
