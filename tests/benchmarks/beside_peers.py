@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,8 @@ from deploy.folder import free_port
 from deploy.supervisor import Child, Supervisor
 
 HERE = Path(__file__).parent / "peers"
-SHARED = (
-    "anthropic==2.12.0",
-    "redis==8.1.0",
-    "flask==3.1.3",
-    "gunicorn==27.0.1",
-    "gevent==26.9.0",
-    "packaging==26.4",
-    "psycopg[binary,pool]==3.3.9",
-)
+SHARED = ("anthropic", "flask", "gevent", "gunicorn", "packaging", "psycopg[binary,pool]", "redis")
+"""Installed for each peer in the versions that Assent runs with here."""
 CELERY = "{python} -m celery -A {module} worker --pool prefork --concurrency 4 --loglevel warning --without-gossip --without-mingle"
 WEB = "{python} -m gunicorn {module}:web --bind 127.0.0.1:{port} --no-control-socket --log-level warning "
 
@@ -60,10 +54,10 @@ class Peer:
 
 
 PEERS = {
-    "celery-min": Peer("celery_min", ("celery[redis]==5.7.0",), {"workers": CELERY, "web": f"{WEB} --worker-class gevent"}),
+    "celery-min": Peer("celery_min", ("celery[redis]",), {"workers": CELERY, "web": f"{WEB} --worker-class gevent"}),
     "langgraph": Peer(
         "langgraph_celery",
-        ("celery[redis]==5.7.0", "langgraph==1.2.22", "langgraph-checkpoint-postgres==3.2.0"),
+        ("celery[redis]", "langgraph==1.2.22", "langgraph-checkpoint-postgres==3.2.0"),
         {"workers": CELERY, "web": f"{WEB} --worker-class gevent"},
     ),
     "dbos": Peer("dbos_flask", ("dbos==3.4.0",), {"web": f"{WEB} --worker-class gthread --workers 2 --threads 16"}),
@@ -102,8 +96,13 @@ def install(venvs: Path) -> None:
         venv = venvs / name
         if not (venv / "bin" / "python").exists():
             subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin" / "pip", "install", "--quiet", *SHARED, *peer.packages], check=True)
+        packages = [_as_here(package) for package in (*SHARED, *peer.packages)]
+        subprocess.run([venv / "bin" / "pip", "install", "--quiet", *packages], check=True)
     subprocess.run(["npm", "install", "--silent", "--prefix", venvs / "restate", RESTATE], check=True)
+
+
+def _as_here(package: str) -> str:
+    return package if "==" in package else f"{package}=={metadata.version(package.partition('[')[0])}"
 
 
 def sandbox(folder: Path) -> dict[str, Any]:
