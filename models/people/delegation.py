@@ -50,12 +50,17 @@ class Right:
     """The approvers that include this right: `user:ID`, `group:ID`."""
     delegation_id: str | None = None
     """The delegation by which a delegate has the right."""
-    group_alone: bool = False
-    """True if the right was delegated for one group: it counts only where the approvers name that group."""
+    group_id: str | None = None
+    """The group for which the right was delegated: it counts only where the approvers name that group. None for all rights."""
 
     def meets(self, quorum: Quorum) -> bool:
         """True if the quorum counts this right. Ignores the four-eyes rule."""
-        return quorum.admits(self.names) and (bool(quorum.approvers) or not self.group_alone)
+        return quorum.admits(self.names) and (bool(quorum.approvers) or self.group_id is None)
+
+    @classmethod
+    def of(cls, person_id: str, names: frozenset[str], delegation_id: str | None = None, group_id: str | None = None) -> "Right":
+        """Return the right of a person with these names. A delegation for one group gives of them the group's name alone."""
+        return cls(person_id, names if group_id is None else names & {f"group:{group_id}"}, delegation_id, group_id)
 
 
 @dataclass(frozen=True)
@@ -225,10 +230,7 @@ def rights_of_each(db: Db, people: Iterable[str], now: datetime, *, lock: bool =
     names = names_of(db, [*unique, *(row.from_person_id for row in received)], lock=lock)
     rights = {person_id: [Right(person_id, names[person_id])] for person_id in unique if person_id in names}
     for row in received:
-        delegated = names.get(row.from_person_id, frozenset())
-        if row.group_id is not None:
-            delegated &= {f"group:{row.group_id}"}
-        if delegated and row.to_person_id in rights:
-            right = Right(row.from_person_id, delegated, row.id, group_alone=row.group_id is not None)
+        right = Right.of(row.from_person_id, names.get(row.from_person_id, frozenset()), row.id, row.group_id)
+        if right.names and row.to_person_id in rights:
             rights[row.to_person_id].append(right)
     return rights

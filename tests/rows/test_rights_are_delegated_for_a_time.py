@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from people import Somebody, group, member
-from rows.stage import Stage
+from rows.stage import Stage, call
 from rows.voting import ask, vote, votes
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid
+from models.flow.judge.grants import release_waiting
 from models.people.delegation import Delegation, Terms
 from models.people.member import Member
 from models.session.approval.row import Approval
@@ -107,6 +108,33 @@ def test_a_delegation_can_be_limited_to_one_group_s_decisions(stage: Stage, fina
         vote(stage, dora, ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}", f"group:{legal}"]})))
     with pytest.raises(Invalid, match="is not a member"):
         delegate(stage, dora, anna, group_id=finance)
+
+
+def test_a_right_of_one_group_counts_for_no_other_that_is_named_after_the_vote(stage: Stage, finance: str, dora: Somebody) -> None:
+    legal = group(stage, "legal")
+    of_both = [member(stage, groups=[finance, legal]) for _ in range(3)]
+    delegate(stage, of_both[0], dora, group_id=finance)
+    approval = of_finance(stage, finance, required_approvals=2)
+    vote(stage, dora, approval)
+    stage.change_policies(approval={"approvers": [f"group:{legal}"]})
+    vote(stage, of_both[1], approval)
+    assert stage.get(Approval, approval.id).status == "pending"
+    vote(stage, of_both[2], approval)
+    assert stage.get(Approval, approval.id).status == "allowed"
+
+
+def test_a_grant_by_the_right_of_one_group_counts_for_no_other(stage: Stage, finance: str, dora: Somebody) -> None:
+    legal = group(stage, "legal")
+    giver = member(stage, groups=[finance, legal])
+    delegate(stage, giver, dora, group_id=finance)
+    session = stage.session(approval={"approvers": [f"group:{finance}"]})
+    stage.message(session)
+    stage.reply(session, call(command="ls"), call(command="ls"))
+    vote(stage, dora, stage.approvals(session)[0], scope="session")
+    stage.change_policies(approval={"approvers": [f"group:{legal}"]})
+    assert release_waiting(stage.workspace_id, session) == 0
+    stage.change_policies(approval={"approvers": [f"group:{finance}"]})
+    assert release_waiting(stage.workspace_id, session) == 1
 
 
 def test_a_delegated_right_cannot_be_delegated_again(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:

@@ -122,7 +122,8 @@ def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterabl
     names = names_of(db, [person for ballot in ballots for person in (ballot.voter, ballot.right)])
     by_right: dict[str, Ballot] = {}
     for ballot in ballots:
-        counts = ballot.voter in names and ballot.right in names and quorum.admits(names[ballot.right])
+        right = Right.of(ballot.right, names.get(ballot.right, frozenset()), group_id=ballot.group)
+        counts = ballot.voter in names and bool(right.names) and right.meets(quorum)
         if counts and starters.isdisjoint({*ballot.people, ballot.right}):
             by_right.setdefault(ballot.right, ballot)
     return _human_beings(by_right.values()) >= quorum.required_people
@@ -171,6 +172,7 @@ def _vote(locked: Locked, right: Right, approval: Approval, decision: Decision) 
         for_person_id=principal.id if is_edit else right.person_id,
         makers=list(principal.makers) or None,
         delegation_id=right.delegation_id,
+        group_id=right.group_id,
         result="deny" if is_denial else "edit" if is_edit else "allow",
         input_sha256=approval.runs,
         choice_sha256=_choice(approval, decision.stored),

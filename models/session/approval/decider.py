@@ -122,7 +122,7 @@ def why_sign_in(approval: ApprovalColumns, quorum: Quorum) -> str:
 
 def _meeting(right: Right, number: int) -> list[str]:
     """Return `Right.meets` as conditions in SQL."""
-    return [_ADMITS.format(names=f"names_{number}"), *([_NAMES_SOMEBODY] if right.group_alone else [])]
+    return [_ADMITS.format(names=f"names_{number}"), *([_NAMES_SOMEBODY] if right.group_id else [])]
 
 
 def _any(conditions: Iterable[str]) -> str:

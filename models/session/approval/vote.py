@@ -28,6 +28,8 @@ class Ballot(NamedTuple):
     """The person whose right the vote uses."""
     makers: Sequence[str] = ()
     """The people who made the links behind the voter's sign-in. They may be the same human being as the voter."""
+    group: str | None = None
+    """The id of the group for which the right was delegated. None: all rights."""
 
     @property
     def people(self) -> set[str]:
@@ -65,6 +67,8 @@ class Vote(Base):
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """`Principal.makers` of the voter."""
     delegation_id: Mapped[str | None]
+    group_id: Mapped[str | None]
+    """The group for which the right was delegated. Null for all rights."""
     result: Mapped[str]
     """`allow` or `deny`; `edit` with four eyes, if the voter edited the input: then somebody else must allow it."""
     input_sha256: Mapped[str]
@@ -101,7 +105,7 @@ class Vote(Base):
     @property
     def ballot(self) -> Ballot:
         """What counts of the vote."""
-        return Ballot(self.person_id, self.for_person_id, self.makers or ())
+        return Ballot(self.person_id, self.for_person_id, self.makers or (), self.group_id)
 
     @property
     def summary(self) -> CastVote:
