@@ -45,7 +45,7 @@ from workers.outcome import (
     task,
     tries_again,
 )
-from workers.providers import Consumption, ModelError, ModelRequest, Unwanted, choosing, provider_for
+from workers.providers import Consumption, ModelError, Unwanted, choosing, provider_for
 from workers.providers.choosing import NoReply, ServedReply
 
 log = logging.getLogger(__name__)
@@ -119,9 +119,7 @@ def _work(attempt: _Attempt) -> Outcome:
     turn, offer = attempt.turn, attempt.offer
     began = turn.started_at or datetime.now(UTC)
     try:
-        listings = server_tools.current_listings(turn.workspace_id, offer.agent, offer.listings)
-        tools = offer.tools(listings)
-        served_reply = _ask(attempt, offer.request(tools))
+        tools, served_reply = _ask(attempt)
     except Unwanted as end:
         _correct(turn, charging.charges_without_reply(offer.charge, end.consumptions, began))
         return LOST
@@ -155,23 +153,29 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outco
     return outcome  # noqa: RET504 - `bounded` may end the block early
 
 
-def _ask(attempt: _Attempt, request: ModelRequest) -> ServedReply:
-    """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
+def _ask(attempt: _Attempt) -> tuple[AgentTools, ServedReply]:
+    """Return the tools that the model was offered, and its reply, or that of an alternative.
+
+    The session's readers get the text while the model writes.
+    """
     turn, offer = attempt.turn, attempt.offer
     pusher = _Pusher(turn, attempt.message_id, attempt.lease)
     try:
+        listings = server_tools.current_listings(turn.workspace_id, offer.agent, offer.listings)
+        tools = offer.tools(listings)
+        request = offer.request(tools)
         order = choosing.candidates(offer.agent["model"], offer.policies.get("model"), turn.kept)
         served_reply = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
         _check_calls(served_reply)
-        return served_reply
+        return tools, served_reply
     except ModelError as error:
         raise NoReply(error, None) from error
-    except (NoReply, Unwanted):
+    except (NoReply, Unwanted, server_tools.ServerAway):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
-        log.exception("turn %s: the provider failed", turn.id)
-        raise NoReply(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
+        log.exception("turn %s: the model could not be asked", turn.id)
+        raise NoReply(ModelError("failed", f"The model could not be asked: {type(error).__name__}."), None) from error
 
 
 def _check_calls(served_reply: ServedReply) -> None:

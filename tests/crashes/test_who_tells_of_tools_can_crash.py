@@ -4,13 +4,15 @@ import contextlib
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from crashes.boundaries import of
 from crashes.effects import SERVERS, Ledger, call
 from crashes.effects_toolset import effects
 from crashes.journey import Journey
 from crashes.processes import Process, wait_for
-from mcp_servers.lying import Liar
+from mcp_servers.lying import TOOL, Liar, Request
+from own_database import DatabaseUrls
 
 from models.database.transactions import transaction
 from models.settings import settings
@@ -71,6 +73,28 @@ def test_a_worker_s_toolsets_are_announced_though_the_announcer_dies(
     journey.say(call("charge"), "then", "say Done.")
     seen = journey.until_idle()
     assert ledger.effects(journey.session_id) == len(seen.attempts) == 1
+
+
+def test_a_turn_that_cannot_read_its_tools_is_tried_again_at_once(
+    journey: Journey, liar: Liar, clean_database: DatabaseUrls
+) -> None:
+    """The database refuses between the turn's claim and its request. The turn ends then, and not when its lease does."""
+    journey.begin(servers={"far": liar.url}, far="always_allow").say("say Done.")
+    journey.until_idle()
+    with psycopg.connect(clean_database.owner, autocommit=True) as db:
+
+        def refuse(request: Request) -> None:
+            db.execute("REVOKE SELECT ON listing FROM assent_app")
+            request.tools(TOOL)
+
+        try:
+            liar.answers["tools/list"] = refuse
+            journey.later(settings().mcp_listing_seconds)
+            journey.say("say Done.")
+            wait_for("the turn is queued again", lambda: journey.stage.events(journey.session_id, "session.error"))
+        finally:
+            db.execute("GRANT SELECT ON listing TO assent_app")
+    assert [(turn.status, turn.attempt, turn.losses) for turn in journey.until_idle().turns] == [("done", 1, 0), ("done", 2, 0)]
 
 
 def announcing(worker: Process) -> psutil.Process:

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from own_database import Clock, DatabaseUrls, make_url
 from psycopg import sql
-from rows.stage import Stage, call, say
+from rows.stage import Stage, call, rules, say
 from warm import HOUSE
 
 from api.cli.main import main
@@ -195,6 +195,21 @@ def test_people_settle_what_may_have_run(place: Place) -> None:
     assert stage.get(ToolCall, of_client.id).status == "held", "the client gets it when the halt ends"
     run("restore", "--resume", "--yes")
     assert stage.claim_call(again)
+
+
+def test_the_model_is_not_told_that_nothing_ran(place: Place) -> None:
+    """Of a call that was asked about in the backup, and that a person denies, or a rule once a person has allowed it."""
+    stage = place.stage
+    denied, refused = stage.propose(stage.session()), stage.propose(stage.session())
+    place.make()
+    place.restore("--without-files")
+    run("restore", "--resume", "--yes")
+    stage.confirm(denied.session_id, denied.id, "deny")
+    stage.confirm(refused.session_id, refused.id)
+    stage.change_policies(policy=rules(("deny", "bash")))
+    assert stage.claim_call(refused) is None
+    for tool_call in (denied, refused):
+        assert "may or may not" in stage.result(tool_call)
 
 
 def test_no_time_passed_and_neither_a_deadline_nor_a_new_grant_allows_it(place: Place) -> None:

@@ -8,8 +8,9 @@ from people import member
 from rows.stage import QUESTION, REFUND, Stage, call, entry, say
 
 from models.database.rows import Stale
+from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
-from models.flow.run.results import Outcome, late_result
+from models.flow.run.results import Outcome, give_up_call, late_result, put_back_call
 from models.operate import readiness
 from models.session.approval.row import Approval
 from models.session.tool_call.attempt import Attempt
@@ -82,6 +83,23 @@ def test_the_model_is_told_if_nobody_answers(stage: Stage, lost: ToolCall, clock
     assert stage.expire(lost.session_id) == 1
     assert "outcome is unknown" in stage.result(lost)
     stage.reply(lost.session_id, say("I see."))
+    stage.check(lost.session_id)
+
+
+def test_a_call_that_is_to_run_again_and_cannot_may_have_run_before(stage: Stage, lost: ToolCall) -> None:
+    stage.decide(_question(stage, lost), outcome="rerun")
+    with transaction(stage.workspace_id) as db:
+        give_up_call(db, lost.session_id, lost.id, "its input cannot be read")
+    assert "may or may not" in stage.result(lost)
+    stage.check(lost.session_id)
+
+
+def test_so_may_one_that_is_put_back_once_its_run_was_ended(stage: Stage, lost: ToolCall) -> None:
+    stage.decide(_question(stage, lost), outcome="rerun")
+    held = stage.begin_call(lost)
+    stage.send(lost.session_id, {"type": "user.interrupt"})
+    stage.worked(held, lambda locked: put_back_call(locked, locked.db.get_one(ToolCall, lost.id)))
+    assert "may or may not" in stage.result(lost)
     stage.check(lost.session_id)
 
 

@@ -9,7 +9,7 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.flow.carry_on.next_step import carry_on, one_step
+from models.flow.carry_on.next_step import carry_on, may_have_begun, one_step
 from models.flow.judge import votes
 from models.policy.asking import Asking
 from models.policy.session_policies import UNKNOWN_TOOL, SessionPolicies
@@ -173,9 +173,9 @@ def ask_instead(locked: Locked, call: ToolCall, asking: Asking, change: Change) 
 
 
 def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
-    """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
+    """Settle a queued call that may not run. `message` is for the model, unless the call may have begun earlier."""
     call.note(locked, "tool_call.denied", rule=Text(rule), input_sha256=call.input_sha256)
-    if call.attempt:
+    if may_have_begun(locked.db, call):
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     else:
         call.settle(locked, "refused", Result.error(message))

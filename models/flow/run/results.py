@@ -7,7 +7,7 @@ from models.audit.principal import system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.carry_on import halts
-from models.flow.carry_on.next_step import carry_on, one_step
+from models.flow.carry_on.next_step import carry_on, may_have_begun, one_step
 from models.flow.judge.grants import asking_of, session_policies
 from models.flow.run.shared_files import release_writers
 from models.policy.asking import Asking
@@ -114,10 +114,11 @@ def put_back_call(locked: Locked, call: ToolCall) -> None:
     """Queue a claimed call again that did not begin. A tool that is not idempotent may run again, because nothing happened."""
     locked = locked.at(call)
     call.note(locked, "tool_call.not_begun", attempt=call.attempt, worker=call.worker)
+    call.put_back(locked)
     if call.cancel_requested_at is None:
-        call.put_back(locked)
         return
-    call.settle(locked, "cancelled", Result.error(words.cancelled()))
+    say = words.outcome_unknown if may_have_begun(locked.db, call) else words.cancelled
+    call.settle(locked, "cancelled", Result.error(say()))
     carry_on(locked)
 
 
@@ -129,7 +130,7 @@ def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
         return
     locked = locked.at(call)
     call.note(locked, "tool_call.given_up", attempt=call.attempt)
-    if call.status == "queued":
+    if call.status == "queued" and not may_have_begun(locked.db, call):
         call.settle(locked, "refused", Result.error(words.call_given_up(why), is_ours=True))
     else:
         call.settle(locked, "done", Result.error(words.outcome_unknown(), is_ours=True))

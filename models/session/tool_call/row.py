@@ -178,8 +178,8 @@ class ToolCall(ToolCallColumns, Leased, Base):
         Attempt.end(locked.db, self, locked.now, outcome)
 
     def note(self, locked: Locked, act: str, **facts: Any) -> None:
-        """Append an act about the call to the session's audit chain."""
-        locked.note(act, self.id, **facts)
+        """Append an act about the call to the session's audit chain, whichever thread is at hand."""
+        locked.at(self).note(act, self.id, **facts)
 
     def _emit_result(self, locked: Locked, result: CallResult, echoes: masking.Echoes) -> None:
         cached: call_events.Cached | None = None

@@ -1,5 +1,6 @@
 """A denial, which ends the call that waits."""
 
+from models.flow.carry_on.next_step import may_have_begun
 from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
@@ -14,7 +15,7 @@ def deny(locked: Locked, approval: Approval, decision: Decision) -> str:
     if say := approval.traits.denied:
         call.settle(locked, "denied", Result.error(say(decision.deny_message)))
         return event_id
-    if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
+    if may_have_begun(locked.db, call):
         call.settle(locked, "cancelled", Result.error(words.given_up(decision.deny_message)))
         return event_id
     say = words.ended_by_person if decision.interrupt else words.denied_by_person
