@@ -1,16 +1,17 @@
 """The input of a call as people read it: a command and a text with their lines, an edit as a diff. The rest is JSON."""
 
 from collections.abc import Iterator, Mapping
-from difflib import SequenceMatcher
 from typing import Any
 
 import click
 import rfc8785
 
+from models.pure.text.line_diff import whole_change
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible
 
 _DIFF = ("old_string", "new_string")
+_COLOURS = {"-": "red", "+": "green"}
 
 
 def input_lines(tool: str, call_input: Mapping[str, Any]) -> Iterator[str]:
@@ -36,9 +37,6 @@ def _is_text(tool: str, name: str, value: Any) -> bool:
 
 def _diff(old: list[str], new: list[str]) -> Iterator[str]:
     """Yield every line of both texts, those of the old one that go before those that come."""
-    for change, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if change == "equal":
-            yield from (f"  │   {visible(line)}" for line in old[old_from:old_to])
-            continue
-        yield from (click.style(f"  │ - {visible(line)}", fg="red") for line in old[old_from:old_to])
-        yield from (click.style(f"  │ + {visible(line)}", fg="green") for line in new[new_from:new_to])
+    for line in whole_change(old, new):
+        text = f"  │ {line[0]} {visible(line[1:])}"
+        yield click.style(text, fg=_COLOURS[line[0]]) if line[0] in _COLOURS else text

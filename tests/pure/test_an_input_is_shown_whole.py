@@ -1,6 +1,7 @@
 """A call's input is read as a person reads it, and every character of it is on the screen."""
 
 import json
+import time
 from typing import Any
 
 import click
@@ -32,6 +33,16 @@ def test_an_edit_is_a_diff_with_every_line_of_both_texts() -> None:
         "  │ + B",
         "  │   c",
     ]
+
+
+def test_an_edit_of_many_lines_is_shown_at_once_and_whole() -> None:
+    old, new = ([f"line {number % period}" for number in range(20_000)] for period in (7, 5))
+    start = time.thread_time()
+    lines = shown("edit", file_path="x.py", old_string="\n".join(["same", *old]), new_string="\n".join(["same", *new]))
+    assert time.thread_time() - start < 5
+    assert lines[2] == "  │   same"
+    assert [line[6:] for line in lines[3:] if line[4] in " -"] == old
+    assert [line[6:] for line in lines[3:] if line[4] in " +"] == new
 
 
 def test_other_inputs_are_json() -> None:

@@ -9,6 +9,7 @@ import difflib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, TypedDict
 
 MOST_LINES = 2000
@@ -78,6 +79,16 @@ def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
     return result, left_out
 
 
+def whole_change(old: list[str], new: list[str]) -> Iterator[str]:
+    """Yield every line of both texts behind its sign: first the lines that go, then those that come."""
+    start, end = _same_ends(old, new)
+    yield from (f" {line}" for line in old[:start])
+    before, after = old[start : len(old) - end], new[start : len(new) - end]
+    matcher = _matcher(before, after)
+    yield from _with_signs(matcher.get_opcodes() if matcher else [_replaced(before, after)], before, after)
+    yield from (f" {line}" for line in old[len(old) - end :])
+
+
 _Code = tuple[str, int, int, int, int]
 
 
@@ -91,12 +102,22 @@ def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
 
 def _groups(old: list[str], new: list[str]) -> Iterable[list[_Code]]:
     """Return the changes with their context. Files whose comparison would take too long are one change."""
+    matcher = _matcher(old, new)
+    return matcher.get_grouped_opcodes(_CONTEXT) if matcher else [[_replaced(old, new)]]
+
+
+def _matcher(old: list[str], new: list[str]) -> "_Matcher | None":
+    """Return a comparison that has ended; None if it would take too long."""
     if len(old) + len(new) <= _COMPARED and _equal_pairs(old, new) <= _EQUAL_PAIRS:
-        try:
-            return list(_Matcher(old, new).get_grouped_opcodes(_CONTEXT))
-        except _TooSlow:
-            pass
-    return [[("replace", 0, len(old), 0, len(new))]]
+        matcher = _Matcher(old, new)
+        with suppress(_TooSlow):
+            matcher.get_opcodes()
+            return matcher
+    return None
+
+
+def _replaced(old: list[str], new: list[str]) -> "_Code":
+    return "replace", 0, len(old), 0, len(new)
 
 
 def _equal_pairs(old: list[str], new: list[str]) -> int:
@@ -122,7 +143,7 @@ class _Matcher(difflib.SequenceMatcher[str]):
         return super().find_longest_match(*limits)
 
 
-def _with_signs(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:
+def _with_signs(group: Iterable[_Code], old: list[str], new: list[str]) -> Iterator[str]:
     """Yield the lines of a group, each behind its sign."""
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
