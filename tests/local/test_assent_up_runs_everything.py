@@ -259,7 +259,6 @@ def allowed(up: Up, session_id: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.ci
 def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic, program: Path) -> None:
     """What was allowed afterwards runs in the processes of an installed wheel."""
     first, waited = up.content, pending(up)
