@@ -17,7 +17,8 @@ MOST = 200
 """Most characters of a line."""
 _MOST_READ = 20_000
 """Characters of a longer input are not parsed for a line: its prompt says enough."""
-_GLYPHS = {"bash": "shell", "edit": "diff", "write": "file", "read": "file", "glob": "search", "grep": "search"}
+TOOL_GLYPHS = {"bash": "shell", "edit": "diff", "write": "file", "read": "file", "glob": "search", "grep": "search"}
+"""The names of the glyphs of the tools that every agent can have."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Gist:
 
 def gist(approval: Approval, size: ChangeSize | None = None) -> Gist:
     """Return the line of an approval. `size`: that of its change of a file, if a worker has looked at the file."""
-    glyph = approval.traits.glyph or _GLYPHS.get(approval.tool, "plug" if approval.tool.startswith("mcp__") else "function")
+    glyph = approval.traits.glyph or TOOL_GLYPHS.get(approval.tool, "plug" if approval.tool.startswith("mcp__") else "function")
     if approval.questions:
         messages = (str(question["message"]) for question in (approval.shown("questions") or {}).values())
         return Gist(glyph, one_line(" ".join(messages)))

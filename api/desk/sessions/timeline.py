@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api.desk.rendering.gist import in_words, of_call, one_line
+from api.desk.rendering.gist import TOOL_GLYPHS, in_words, of_call, one_line
 from api.desk.rendering.story import texts
 from api.desk.rendering.tree import tree
 from api.desk.sessions.lines import Call, Line, Output, note_of, short
@@ -35,7 +35,6 @@ _QUIET = timedelta(minutes=5)
 _CALL_FIELDS = dict(RESULTS.values())
 """The field that names the call, by the type of the result's event."""
 _EXIT = re.compile(r"^exit code: (\d{1,3})$", re.MULTILINE)
-_GLYPHS = {"bash": "shell", "edit": "diff", "write": "file", "read": "file", "glob": "search", "grep": "search"}
 
 
 class Timeline:
@@ -145,7 +144,7 @@ class Timeline:
         code, size = of_call(tool, arguments)
         tool_call = self.calls.get(row.id)
         call = Call(
-            glyph=_GLYPHS.get(tool, "plug" if row.type == "agent.mcp_tool_use" else "function"),
+            glyph=TOOL_GLYPHS.get(tool, "plug" if row.type == "agent.mcp_tool_use" else "function"),
             tool=(f"{asker}: " if asker else "") + tool_in_words(tool),
             gist=one_line(code or in_words(arguments)) + (f" {size}" if size else ""),
             is_code=bool(code),

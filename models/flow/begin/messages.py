@@ -17,6 +17,7 @@ from models.session.event.log import archived_at
 from models.session.event.of_session import StoredInterrupt, StoredMessage
 from models.session.event.row import Event
 from models.session.locked import Locked
+from models.session.thread.row import MAX_UNREAD
 from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.events import OF_AGENTS, RESULTS, result
 from models.session.tool_call.input import CallInput
@@ -25,9 +26,6 @@ from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.session.work import Work
 from models.settings import providers
-
-MAX_UNREAD = 100
-"""Most messages that may wait in one thread. The next turn reads all of them."""
 
 
 def receive(locked: Locked, events: list[dict[str, Any]]) -> list[Event]:

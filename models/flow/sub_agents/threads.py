@@ -11,7 +11,7 @@ from models.policy.sub_agent_tools import LIST_AGENTS
 from models.pure.text import words
 from models.session.locked import Locked
 from models.session.thread.inline_agent import InlineAgent
-from models.session.thread.row import Thread
+from models.session.thread.row import MAX_UNREAD, Thread
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
@@ -19,9 +19,6 @@ from models.settings import settings
 from models.workspace import roster
 from models.workspace.roster import Member
 from models.workspace.toolset import listings_of
-
-MAX_UNREAD = 100
-"""Most messages that may wait in the thread of a sub-agent."""
 
 
 def carry_out(locked: Locked, call: ToolCall) -> None:

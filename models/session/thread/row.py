@@ -17,6 +17,9 @@ from models.database.tables import Base
 from models.pure.text.path import path_in_words
 from models.session.thread.progress import Progress
 
+MAX_UNREAD = 100
+"""Most messages that may wait in one thread. The next turn reads all of them."""
+
 
 class Thread(Progress, Base):
     """A conversation within a session. The states are in `models.pure.states.THREAD`. It changes only under the session's lock."""
