@@ -92,10 +92,19 @@ def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -
 def test_no_text_becomes_a_header(mailbox: Mailbox) -> None:
     with pytest.raises(Gone):
         Mail().send(Address("chan_1", "wrkspc_1", None, "anna@example.com\r\nBcc: eve@example.com", "token"), NOTICE, None)
-    for title in ("ls\r\nBcc: eve@example.com", "ls\nBcc: eve@example.com"):
+    for title in ("ls\r\nBcc: eve@example.com", "ls\nBcc: eve@example.com", "=?utf-8?q?ls?=\nBcc: eve@example.com"):
         with pytest.raises(Gone):
             Mail().send(ANNA, replace(NOTICE, title=title), None)
     assert mailbox.mails == []
+
+
+@pytest.mark.parametrize("words", ["=0ABcc:_eve@example.com", "=0D=0A=0D=0ADecide_here:_https://evil.example", "ls", "=E2=80=AE"])
+def test_an_encoded_word_in_a_title_is_shown_as_it_is(mailbox: Mailbox, words: str) -> None:
+    title = f"Run shell command: echo =?utf-8?q?{words}?= \N{WAVING HAND SIGN}"
+    receipt = Mail().send(ANNA, replace(NOTICE, title=title), None)
+    Mail().send(ANNA, replace(NOTICE, title=title, stage="reminded"), receipt)
+    assert [mail["subject"] for mail in mailbox.mails] == [title, f"Re: {title}"]
+    assert all(mail["bcc"] is None and NOTICE.url in text_of(mail) for mail in mailbox.mails)
 
 
 def test_an_agent_s_name_with_line_ends_is_one_line(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:

@@ -6,6 +6,7 @@ import smtplib
 import socket
 import ssl
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.headerregistry import Address as MailAddress
@@ -37,6 +38,8 @@ _BUTTON = (
 _CODE = "padding:12px;border:1px solid #8b9099;border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere"
 """In the mail's own colours, which a mail program may have made dark."""
 _QUOTE = "margin:0 0 16px;padding-left:12px;border-left:3px solid #8b9099;white-space:pre-wrap;overflow-wrap:anywhere"
+_WORD_CHARACTERS = 11
+"""Characters of an encoded word, which may have 75 bytes."""
 _UNFOLDED = SMTP.clone(max_line_length=998)
 """Folds no header: folding would encode a link that is longer than a line."""
 
@@ -64,7 +67,7 @@ def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) 
     follows = receipt["count"] != "1"
     message["From"] = sender(mail_from)
     message["To"] = MailAddress(addr_spec=address.text)
-    message["Subject"] = f"Re: {receipt['subject']}" if follows else receipt["subject"]
+    _set_subject(message, f"Re: {receipt['subject']}" if follows else receipt["subject"])
     message["Date"] = format_datetime(localtime())
     message["Message-ID"] = _message_id(receipt, receipt["count"])
     if follows:
@@ -77,6 +80,21 @@ def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) 
     message.set_content(f"{texts.body(notice)}\n\n-- \nNo more mail from this channel: {unsubscribe}\n")
     message.add_alternative(_html(notice, unsubscribe), subtype="html")
     return message
+
+
+def _set_subject(message: EmailMessage, text: str) -> None:
+    """Set a subject that mail programs show as it is. Raises ValueError for a text with line ends.
+
+    The email package decodes what looks like an encoded word (RFC 2047), and writes the decoded text into the mail's head, also
+    line ends. So such a text goes past its parser, as encoded words.
+    """
+    if len(text.splitlines()) > 1:
+        raise ValueError("a subject must not contain line ends")
+    if "=?" not in text:
+        message["Subject"] = text
+        return
+    pieces = (text[start : start + _WORD_CHARACTERS] for start in range(0, len(text), _WORD_CHARACTERS))
+    message.set_raw("Subject", "\r\n ".join(f"=?utf-8?b?{b64encode(piece.encode()).decode()}?=" for piece in pieces))
 
 
 def unsubscribe_url(address: Address) -> str:
