@@ -10,7 +10,7 @@ import click
 from api.cli.asking import Later, ask, edited
 from api.cli.briefing import briefing_lines, came_of
 from api.cli.client import Approval, Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import Number, as_json
 from api.cli.nouns import IdOf
 from api.cli.showing import describe, outcome, question, since, tally, until
 from api.cli.tables import Column, id_column, show_table
@@ -25,7 +25,7 @@ STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", 
 def _json(_context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
     try:
         return None if text is None else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"it is not JSON: {error}", param=parameter) from None
 
 
@@ -87,7 +87,7 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
 @click.option(
     "--match", help="The calls that the grant covers: tool, exact, or a rule such as bash(git status *).  [default: tool]"
 )
-@click.option("--expires-in", "expires_in_seconds", type=float, help="Lifetime of the grant, in seconds.")
+@click.option("--expires-in", "expires_in_seconds", type=Number(0, min_open=True), help="Lifetime of the grant, in seconds.")
 @click.option("--max-uses", type=int, help="Calls that the grant may allow.")
 @click.option(
     "--include-sub-agents", is_flag=True, default=None, help="With --scope session: the grant covers every agent of the session."
@@ -201,5 +201,5 @@ def _by_hand(inbox: Inbox, approval_id: str) -> dict[str, Any]:
 def _from(file: TextIO) -> dict[str, Any]:
     try:
         return {"updated_input": json.load(file)}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.ClickException(f"{file.name} is not JSON: {error}") from None

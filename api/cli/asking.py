@@ -194,7 +194,7 @@ def edited(approval: Approval) -> dict[str, Any] | None:
             return None
         try:
             content = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             fault = f"It is not JSON: {error}."
         else:
             fault = _fault_of(content)

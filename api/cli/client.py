@@ -118,6 +118,8 @@ class Inbox:
         """Send a request. Returns the payload. Raises RefusedByApi."""
         try:
             response = self.http.request(method, path, **more)
+        except ValueError as error:  # a number that JSON does not have, or half of a character
+            raise click.ClickException(f"the request cannot be sent: {error}") from error
         except httpx2.HTTPError as error:
             raise _absent(self.http, error) from error
         if not response.is_success:
@@ -221,6 +223,8 @@ def connect(folder: Path, url: str | None = None) -> Inbox:
     key = os.environ.get("ASSENT_API_KEY") or (running.get("api_key") if url in {None, running.get("url")} else None)
     if not key:
         raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")
+    if not key.isascii():
+        raise click.ClickException("ASSENT_API_KEY has a character that no key has: copy the key again")
     address = httpx2.URL(url or running["url"])
     timeout = httpx2.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
     verify = address.scheme != "http"  # without TLS there is no certificate: the public ones would take 30 ms to load

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import Number, as_json
 from api.cli.names import NameOf, names_in
 from api.cli.nouns import IdOf
 from api.cli.showing import since, until
@@ -33,7 +33,7 @@ def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> Non
 @delegations.command("give")
 @click.argument("giver", type=IdOf("person"))
 @click.argument("receiver", type=IdOf("person"))
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long, from now.")
+@click.option("--hours", type=Number(0, 8784, min_open=True), help="How long, from now.")
 @click.option("--until", "ends_at", help="Or the end, such as 2026-02-14T18:00:00Z.")
 @click.option("--starts-at", help="The beginning, such as 2026-02-07T08:00:00Z.  [default: now]")
 @click.option("--group", type=IdOf("group"), help="Only the decisions of this group, by name or id.  [default: all decisions]")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show, show_secret
+from api.cli.main import Number, as_json, show, show_secret
 from api.cli.names import names_in
 from api.cli.nouns import IdOf
 
@@ -27,7 +27,7 @@ def keys() -> None:
     "--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin, metrics.  [default: the first three]"
 )
 @click.option("--environment", type=IdOf("environment"), help="Bind the key to the worker of this self-hosted environment.")
-@click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
+@click.option("--expires-in-days", type=Number(0, 3660, min_open=True), help="Default: the key never expires.")
 @click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")
 @as_json
 @with_inbox
@@ -68,9 +68,7 @@ def keys_list(inbox: Inbox, as_json: bool) -> None:
 
 @keys.command("rotate")
 @click.argument("key_id", type=IdOf("key"))
-@click.option(
-    "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key stays valid."
-)
+@click.option("--overlap-hours", type=Number(0, 8784), default=24, show_default=True, help="How long the old key stays valid.")
 @as_json
 @with_inbox
 def keys_rotate(inbox: Inbox, key_id: str, overlap_hours: float, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """The command `assent`. Each command imports its modules when it runs, so that the others start quickly."""
 
 import json
+import math
 import os
 import re
 import shlex
@@ -27,6 +28,16 @@ data_dir = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 reason = click.option("--reason", required=True, help="Why. The audit keeps it, so name nobody in it.")
 sure = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+class Number(click.FloatRange):
+    """The type of a number between limits. `FloatRange` lets NaN pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Raises click.BadParameter."""
+        number = super().convert(value, param, ctx)
+        return self.fail(f"{value} is not a number.", param, ctx) if math.isnan(number) else number
+
 
 _HERE = (
     *(

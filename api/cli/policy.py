@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, next_command
+from api.cli.main import Number, as_json, next_command
 from api.cli.nouns import IdOf
 from api.cli.showing import since
 from api.cli.tables import Column, painted, show_table
@@ -45,7 +45,7 @@ def _verdict(line: str) -> dict[str, Any]:
                 verdict = judge_alone(call_policy, tool, call_input)
             case _:
                 raise ValueError('a line must be an object: {"policy": {...}, "tool": "...", "input": {...}}')
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {"error": str(error)}
     return {"effect": verdict.effect, "rule": verdict.rule}
 
@@ -76,7 +76,7 @@ def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller
 @click.option("--policy", "file", type=click.File(encoding="utf-8"), help="In the place of a rule: a whole policy, as JSON.")
 @click.option("--agent", type=IdOf("agent"), help="Of this agent's policy, by name or id.  [default: of the workspace's]")
 @click.option("--tool", help="Only calls of this tool; with --policy, of this tool's policy.")
-@click.option("--days", type=click.FloatRange(0, 366, min_open=True), default=7, show_default=True, help="How many days back.")
+@click.option("--days", type=Number(0, 366, min_open=True), default=7, show_default=True, help="How many days back.")
 @as_json
 @with_inbox
 def policy_simulate(inbox: Inbox, effect: str | None, match: str | None, file: TextIO | None, as_json: bool, **where: Any) -> None:
@@ -130,7 +130,7 @@ def _input(tool: str, text: str) -> dict[str, Any]:
         return {"command": text}
     try:
         call_input = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"it is not JSON: {error}", param_hint="INPUT") from None
     if not isinstance(call_input, dict):
         raise click.BadParameter('write an object, such as {"path": "README.md"}', param_hint="INPUT")
@@ -141,7 +141,7 @@ def _policy(file: TextIO) -> Any:
     """Return the policy in a file. Raises click.BadParameter."""
     try:
         return json.load(file)
-    except ValueError as error:  # also a text that is not UTF-8
+    except (ValueError, RecursionError) as error:  # also a text that is not UTF-8
         raise click.BadParameter(f"{file.name} is not JSON: {error}", param_hint="--policy") from None
 
 

@@ -81,6 +81,11 @@ def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: 
     assert [row["id"] for row in json.loads(assent("sessions", "list", "--json"))] == [session["id"]]
 
 
+def test_a_key_with_a_foreign_character_is_refused_in_a_sentence(assent: Assent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_API_KEY", "\u043a\u043b\u044e\u0447")
+    assert "ASSENT_API_KEY has a character that no key has" in assent("sessions", "list", code=1)
+
+
 def test_a_session_is_erased_once_it_rests(assent: Assent, janitor: str) -> None:
     session = json.loads(assent("sessions", "start", janitor, "Sweep the floor.", "--title", "Sweep", "--json"))
     words = ("sessions", "erase", "Sweep", "--reason", "Asked.")
@@ -128,6 +133,11 @@ def test_a_run_that_failed_says_so(assent: Assent, stage: Stage, caller: Caller,
         (["sessions", "lst"], 2, "No such command 'lst'. Did you mean 'list'?"),
         (["policy", "try", "bash", "ls"], 2, "name either --agent or --session."),
         (["policy", "try", "read", "x", "--agent", "Janitor"], 2, "INPUT: it is not JSON"),
+        (["policy", "try", "bash", '{"command": NaN}', "--agent", "Janitor"], 1, "the request cannot be sent: "),
+        (["policy", "try", "read", "[" * 9000, "--agent", "Janitor"], 2, "INPUT: it is not JSON"),
+        (["policy", "simulate", "deny", "bash(ls)", "--days", "nan"], 2, "nan is not a number."),
+        (["sessions", "start", "Janitor", "\udcff"], 1, "the request cannot be sent: "),
+        (["delegations", "give", "user_1", "user_2", "--hours", "1e300"], 2, "is not in the range 0<x<=8784"),
         (["open", "nothing"], 1, "nothing: neither a page (inbox, "),
     ],
 )
