@@ -12,7 +12,6 @@ from models.flow.carry_on.next_step import carry_on_with, may_have_begun, one_st
 from models.flow.decide.decisions import taken
 from models.flow.decide.escalations import escalate
 from models.flow.judge.grants import session_policies, verdict_on
-from models.pure.json.fitting import misfit
 from models.pure.quorum import Quorum
 from models.pure.text import words
 from models.session.approval.deadline import DeadlinePassed, overdue, remind
@@ -117,13 +116,10 @@ def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
 def _may_allow(locked: Locked, approval: Approval) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies.
 
-    Only people answer what asks for several of them, what one of them has edited, and what reaches another place than it says.
+    Only people answer what asks for several of them.
     """
-    if approval.decided_sha256 is not None or approval.leads_to or Quorum.of(approval.quorum).needs_people:
-        return False
     rules, call = session_policies(locked), approval.call(locked.db)
     call_input = CallInput.of(locked.db, call)
-    verdict = verdict_on(rules, call, call_input)
-    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
+    if Quorum.of(approval.quorum).needs_people or not approval.may_go_without_people(call_input):
         return False
-    return rules.may_allow_on_timeout(call.name, verdict)
+    return rules.may_allow_on_timeout(call.name, verdict_on(rules, call, call_input))

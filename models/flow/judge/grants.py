@@ -13,7 +13,6 @@ from models.flow.carry_on.next_step import carry_on, may_have_begun, one_step
 from models.flow.judge import votes
 from models.policy.asking import Asking
 from models.policy.session_policies import UNKNOWN_TOOL, SessionPolicies
-from models.pure.json.fitting import misfit
 from models.pure.masking import Echoes, mask
 from models.pure.policy import Granted, Verdict
 from models.pure.quorum import Quorum
@@ -54,15 +53,12 @@ def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdi
 
 
 def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
-    """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked.
-
-    A call that may have been decided after a restored backup waits for a person who looks at it.
-    """
+    """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked."""
     with transaction(workspace_id) as db:
         locked = try_lock(db, session_id, system("sweep.release_granted", workspace_id))
         if locked is None:
             return None
-        pending = [each for each in Approval.pending(db, session_id) if each.traits.asks_to_run and each.backup_at is None]
+        pending = [each for each in Approval.pending(db, session_id) if each.traits.asks_to_run]
         late = overdue(db, pending, locked.now)
         waiting = [approval for approval in pending if approval not in late]
         released = 0
@@ -189,9 +185,7 @@ def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approv
         return False
     if not set(approval.started_by) <= set(session.askers):
         return False  # a person edited the input, so people decide
-    if approval.decided_sha256 is not None or approval.leads_to:
-        return False  # an edit waits for further votes, or the call reaches another place than its input says
-    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
+    if not approval.may_go_without_people(call_input):
         return False
     own = Quorum.of(approval.quorum)  # what people were told: a milder setting takes nothing away
     of_enough = [each for each in grants if _given_by_enough(locked.db, session.askers, own, each)]

@@ -16,6 +16,7 @@ from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.json.canonical import canonical_text, digest
+from models.pure.json.fitting import misfit
 from models.pure.policy.likeness import likeness
 from models.pure.quorum import Escalation, Quorum
 from models.session.approval import confirmation
@@ -167,6 +168,13 @@ class Approval(ApprovalColumns, Base):
             return "deny"
         escalation = Escalation.of(self.escalation)
         return "escalate" if self.level < len(escalation.seconds) else escalation.then
+
+    def may_go_without_people(self, call_input: CallInput) -> bool:
+        """True if a grant or a deadline that is enough may answer: nobody has edited the call, its paths lead where they say,
+        it fits its tool, and it cannot have run after a backup."""
+        if self.decided_sha256 is not None or self.leads_to or self.backup_at is not None:
+            return False
+        return self.input_schema is None or not misfit(self.input_schema, call_input.input)
 
     def call(self, db: Db) -> ToolCall:
         """Return the call that waits, of an approval that has one."""
