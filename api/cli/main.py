@@ -110,6 +110,8 @@ class Main(click.Group):
         except click.ClickException as error:
             vars(error)["message"] = as_typed_here(error.message)  # click's annotation says that nobody assigns it
             raise
+        except UnicodeDecodeError as error:
+            raise click.ClickException(f"a file or the standard input is not UTF-8: {error}") from error
         except KeyboardInterrupt:
             pass
         except click.Abort as abort:

@@ -86,6 +86,14 @@ def test_a_key_with_a_foreign_character_is_refused_in_a_sentence(assent: Assent,
     assert "ASSENT_API_KEY has a character that no key has" in assent("sessions", "list", code=1)
 
 
+def test_a_file_that_is_no_text_is_refused_in_a_sentence(assent: Assent, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\xff\xfe")
+    assert "Error: a file or the standard input is not UTF-8: " in assent("policy", "judge", str(tmp_path / "file"), code=1)
+    assert "Error: a file or the standard input is not UTF-8: " in assent(
+        "environment", "of", "web", str(tmp_path / "file"), code=1
+    )
+
+
 def test_a_session_is_erased_once_it_rests(assent: Assent, janitor: str) -> None:
     session = json.loads(assent("sessions", "start", janitor, "Sweep the floor.", "--title", "Sweep", "--json"))
     words = ("sessions", "erase", "Sweep", "--reason", "Asked.")
