@@ -21,6 +21,7 @@ FULL = {
     "scaling": {"enabled": True},
     "networkPolicy": {"enabled": True, "flower": [{"podSelector": {}}], "metrics": [{"namespaceSelector": {}}]},
     "config": {"ASSENT_METRICS_ADDRESS": "0.0.0.0:9464"},
+    "files": {"issuers.json": '{"issuers": []}\n'},
 }
 """Values that switch everything on."""
 

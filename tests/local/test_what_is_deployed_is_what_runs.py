@@ -214,7 +214,7 @@ def test_each_process_is_a_deployment_with_its_own_secret_and_nothing_more() -> 
     for name, pod in deployments.items():
         (container,) = pod["containers"]
         assert container["args"] == compose()[name]["command"]
-        assert container["envFrom"] == [{"configMapRef": {"name": "assent-config"}}, {"secretRef": {"name": f"assent-{name}"}}]
+        assert container["envFrom"] == [{"secretRef": {"name": f"assent-{name}"}}, {"configMapRef": {"name": "assent-config"}}]
         assert "env" not in container
         assert pod["automountServiceAccountToken"] is False
         assert pod["enableServiceLinks"] is False
@@ -222,6 +222,31 @@ def test_each_process_is_a_deployment_with_its_own_secret_and_nothing_more() -> 
         "migrate": ["migrate"],
         "roles": ["roles"],
     }
+
+
+def test_a_setting_in_the_chart_s_values_outranks_the_secrets_of_a_new_installation() -> None:
+    """Kubernetes takes the last of several values of a variable."""
+    names = [*names_of_settings().values()]
+    objects = rendered({"config": dict.fromkeys(names, "of the values")})
+    config = {item["metadata"]["name"]: item["data"] for item in objects if item["kind"] == "ConfigMap"}
+    for name, pod in pods(objects).items():
+        secret = {variable: "of the Secret" for variable in new_variables() if name in holders(variable)}
+        values: dict[str, str] = {}
+        for source in pod["containers"][0]["envFrom"]:
+            values |= config[source["configMapRef"]["name"]] if "configMapRef" in source else secret
+        assert [variable for variable in names if values[variable] != "of the values"] == []
+    assert [item["data"] for item in rendered({}) if item["kind"] == "ConfigMap"] == [None]
+
+
+def test_each_process_reads_the_files_of_the_chart_s_values() -> None:
+    objects = rendered(FULL)
+    assert {item["metadata"]["name"]: item["data"] for item in objects if item["kind"] == "ConfigMap"}["assent-files"] == FULL[
+        "files"
+    ]
+    for pod in pods(objects).values():
+        assert {"name": "files", "configMap": {"name": "assent-files"}} in pod["volumes"]
+        assert {"name": "files", "mountPath": "/etc/assent", "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    assert [name for name, pod in pods(rendered({})).items() if "files" in str(pod["volumes"])] == []
 
 
 def test_no_probe_in_the_chart_needs_redis_and_start_life_and_readiness_are_told_apart() -> None:
@@ -300,6 +325,44 @@ def test_a_line_of_the_environment_goes_to_the_processes_that_need_it(tmp_path: 
     assert "PROCESS: must be one of web, " in CliRunner().invoke(environment, ["of", "db", str(file)]).output
     file.write_text("DATABASE_URL=a\nb")
     assert "a line is not NAME=VALUE" in CliRunner().invoke(environment, ["of", "web", str(file)]).output
+
+
+def test_the_key_of_a_provider_goes_to_the_turns_by_the_registry_of_the_file(tmp_path: Path) -> None:
+    entry = {"name": "openai", "kind": "openai", "api_key_env": "OPENAI_API_KEY", "models": ["*"]}
+    (registry := tmp_path / "providers.json").write_text(json.dumps({"providers": [entry]}))
+    (file := tmp_path / "all.env").write_text(f"ASSENT_PROVIDERS={registry}\nOPENAI_API_KEY=hush\n")
+    assert [_lines_of(name, file) for name in ("turns", "tools")] == [
+        [f"ASSENT_PROVIDERS={registry}", "OPENAI_API_KEY=hush"],
+        [f"ASSENT_PROVIDERS={registry}"],
+    ]
+    file.write_text("ASSENT_PROVIDERS=/etc/assent/providers.json\nOPENAI_API_KEY=hush\n")
+    assert (
+        "/etc/assent/providers.json): cannot be read: No such file or directory. Name the file on this machine by --providers"
+        in _lines_of("turns", file)[0]
+    )
+    assert _lines_of("turns", file, "--providers", str(registry))[1:] == ["OPENAI_API_KEY=hush"]
+
+
+def test_quotes_around_a_value_are_left_out(tmp_path: Path) -> None:
+    """`kubectl create secret --from-env-file` would keep them."""
+    (file := tmp_path / "all.env").write_text("""ASSENT_MAIL_FROM="Assent <a@b.example>"\nASSENT_SMTP_URL='smtp://a:$b@c'\n""")
+    assert _lines_of("deliver", file) == ["ASSENT_MAIL_FROM=Assent <a@b.example>", "ASSENT_SMTP_URL=smtp://a:$b@c"]
+    file.write_text("""ASSENT_ISSUER_SECRETS={"corp": "x"}\n""")
+    assert _lines_of("web", file) == ["""ASSENT_ISSUER_SECRETS={"corp": "x"}"""]
+
+
+def _lines_of(process: str, file: Path, *options: str) -> list[str]:
+    done = CliRunner(env={"ASSENT_PROVIDERS": None}).invoke(environment, ["of", process, str(file), *options])
+    settings.cache_clear()
+    return done.output.splitlines()
+
+
+def test_every_setting_of_an_installation_s_file_reaches_the_processes_that_need_it_and_no_other(tmp_path: Path) -> None:
+    names = sorted({*names_of_settings().values()} - {"ASSENT_PROVIDERS"})
+    (file := tmp_path / "all.env").write_text("".join(f"{name}=x\n" for name in names))
+    for process in PROCESSES:
+        assert _lines_of(process, file) == [f"{name}=x" for name in names if process in holders(name)]
+    assert _lines_of("migrate", file) == ["DATABASE_OWNER_URL=x"]
 
 
 def test_the_roles_are_created_by_psql_with_the_script_of_this_release(tmp_path: Path) -> None:
