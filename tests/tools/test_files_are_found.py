@@ -66,6 +66,20 @@ def test_a_hostile_glob_ends_soon(call, files, pattern):
     assert time.monotonic() - begun < 5
 
 
+def test_glob_ends_at_its_time_limit_in_a_folder_with_many_files(call, files):
+    for n in range(5000):
+        (files / f"{'a' * 150}{n}").touch()
+    pattern = "{" + ",".join(f"*a*a*a*b{n}" for n in range(60)) + "}"
+    assert "timed out after 0.1 s" in text(call("glob", pattern=pattern, seconds=0.1))
+
+
+def test_searches_write_a_name_that_is_not_utf_8_in_the_same_way(call, files):
+    name = "a\udcff"
+    (files / name).write_text("here\n")
+    assert text(call("glob", pattern="*")) == "a\\udcff"
+    assert text(call("grep", pattern="here")) == "a\\udcff:1:here"
+
+
 def test_grep_names_file_line_and_text(call, tree):
     assert text(call("grep", pattern="text of .*py$")) == "a.py:1:text of a.py\nsrc/deep/c.py:1:text of src/deep/c.py"
     assert text(call("grep", pattern="TEXT", path="src")) == "no matches"

@@ -56,10 +56,10 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
     states_at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
     entries = 0
     for path, folders, files, fd in os.fwalk(".", dir_fd=folder):
-        context.require_time(deadline)
         states = states_at.pop(path, frozenset())
         down: set[str] = set()
         for name in folders + files:
+            context.require_time(deadline)
             entries += 1
             if entries > _ENTRIES:
                 return matches, False

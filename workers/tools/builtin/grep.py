@@ -12,6 +12,7 @@ from workers.leash import quota
 from workers.tools.builtin import paths
 from workers.tools.builtin.patterns import compile_pattern
 from workers.tools.builtin.write import TEMPORARY
+from workers.tools.clean import escape_controls
 from workers.tools.kinds import OutOfTime, Tool, ToolContext, ToolResult, text_result
 
 _FILES = 50_000
@@ -75,7 +76,7 @@ class _Search:
                 if self._matches > _MATCHES:
                     yield f"[... more than {_MATCHES} matches; narrow the pattern or the path ...]"
                     return
-                self._context.output.add("stdout", f"{label}:{number}:".encode(errors="replace") + line + b"\n")
+                self._context.output.add("stdout", f"{escape_controls(label)}:{number}:".encode() + line + b"\n")
 
     def _lines(self, file: Any) -> Iterator[tuple[int, bytes]]:
         """Yield the number and beginning of each line of a text file; nothing of a binary file."""
