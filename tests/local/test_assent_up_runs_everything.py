@@ -150,7 +150,7 @@ def outputs(env: dict[str, str], *snippets: Snippet) -> list[str]:
 
 def pending(up: Up) -> list[Approval]:
     with closing(connect(up.folder).http) as http:
-        return Inbox(http).pending()
+        return Inbox(http).listed("/v1/approvals", status="pending")
 
 
 def test_each_secret_is_in_the_environments_of_its_processes_alone(up: Up) -> None:
@@ -248,7 +248,9 @@ def allowed(up: Up, session_id: str) -> str:
     """Allow the session's call once by the command line's means, and return the lines of its result. The run ends."""
     with closing(connect(up.folder).http) as http:
         inbox = Inbox(http)
-        [approval] = [approval for approval in inbox.pending() if approval["session_id"] == session_id]
+        [approval] = [
+            approval for approval in inbox.listed("/v1/approvals", status="pending") if approval["session_id"] == session_id
+        ]
         decision = CALL["1"][1]
         assert decision
         lines = list(settle(inbox, approval, decision))
