@@ -225,10 +225,18 @@ def connect(folder: Path, url: str | None = None) -> Inbox:
         raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")
     if not key.isascii():
         raise click.ClickException("ASSENT_API_KEY has a character that no key has: copy the key again")
-    address = httpx2.URL(url or running["url"])
+    try:
+        address = httpx2.URL(url or running["url"])
+    except httpx2.InvalidURL as error:
+        raise click.ClickException(_NO_URL.format(url)) from error
+    if address.scheme not in {"http", "https"} or not address.host:
+        raise click.ClickException(_NO_URL.format(url))
     timeout = httpx2.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
     verify = address.scheme != "http"  # without TLS there is no certificate: the public ones would take 30 ms to load
     return Inbox(httpx2.Client(base_url=address, headers={"x-api-key": key}, timeout=timeout, trust_env=False, verify=verify))
+
+
+_NO_URL = "ASSENT_URL or --url is {!r}, which is no address of a server: write it as https://assent.example.com"
 
 
 def _reason(response: httpx2.Response) -> str:

@@ -234,3 +234,11 @@ def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 1
     remedy = f"start it with `{assent_command()} up --data-dir {tmp_path}`, or set ASSENT_URL and ASSENT_API_KEY"
     assert result.output == f"Error: Assent is not running in {tmp_path}: {remedy}\n"
+
+
+@pytest.mark.parametrize("url", ["foo", "localhost:8471", "http://", "https://a:b"])
+def test_an_address_of_no_server_is_refused_by_its_name(tmp_path: Path, url: str) -> None:
+    words = ["approvals", "--data-dir", str(tmp_path), "--url", url]
+    result = CliRunner().invoke(main, words, env={"ASSENT_API_KEY": "key"})
+    assert result.exit_code == 1
+    assert f"ASSENT_URL or --url is '{url}'" in result.output
