@@ -493,14 +493,16 @@ def test_files_that_an_agent_closes_are_named(place: Place) -> None:
 
 
 def test_a_file_may_get_shorter_while_it_is_read(place: Place) -> None:
-    size, done = 20_000_000, threading.Event()
-    file = place.folder / "workdirs" / "sesn_1" / "log"
-    file.write_bytes(b"")
+    size, done = 5_000_000, threading.Event()
+    files = [place.folder / "workdirs" / "sesn_1" / f"log{number}" for number in range(8)]
+    for file in files:
+        file.write_bytes(b"")
 
     def rewrite() -> None:
         while not done.is_set():
-            os.truncate(file, size)
-            os.truncate(file, 0)
+            for length in (size, 0):
+                for file in files:
+                    os.truncate(file, length)
 
     writer = threading.Thread(target=rewrite)
     writer.start()
