@@ -9,7 +9,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,9 +19,8 @@ from deploy.backup import DATABASE, LOST_AND_FOUND, SCHEMA, WORKDIRS, Manifest
 from deploy.checks import check_owner, check_running_role, place
 from deploy.folder import CannotStart
 from deploy.postgres_tools import Address, fault, program
-from models.audit import adoption, seal_key, signed_heads
-from models.audit.principal import Principal
-from models.audit.signed_heads import SignedHeads
+from models.audit import adoption, signed_heads
+from models.audit.seals import Head
 from models.database import revisions
 from models.database.transactions import transaction
 from models.operate import restoration
@@ -50,12 +48,8 @@ class Gap:
     """A workspace whose audit in the backup ends before the last head that was kept outside the database."""
 
     workspace_id: str
-    former_head: tuple[int, str]
-    """The number and the hash of the last act that the sealer had signed."""
     acts: int | None
     """Acts that are missing. None: the backup's chain is another one."""
-    adopted: tuple[int, str] | None
-    """The head from which the sealer goes on. None without the sealer's key."""
 
 
 def check_urls(urls: Mapping[str, str | None]) -> None:
@@ -198,34 +192,27 @@ def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
     return tarfile.tar_filter(member, os.fspath(folder))
 
 
-def compare_heads(principal: Principal, backup_at: datetime, reason: str) -> list[Gap]:
-    """Compare each workspace's audit with the file of signed heads, and sign each gap with its reason.
+def compare_heads() -> list[Gap]:
+    """Compare each workspace's audit with the file of signed heads. Raises signed_heads.NoHeads.
 
-    Without the sealer's key here, nothing is signed. Raises signed_heads.NoHeads, signed_heads.InUse, OSError, ValueError.
+    The file is only read: it may be that of an installation that runs, beside which this restore is a trial.
     """
-    key = seal_key.own()
-    text = adoption.reason_text(f"restored from the backup of {backup_at.isoformat()}: {reason}")
+    heads = signed_heads.read(signed_heads.path())
+    present = set(adoption.workspaces())
     gaps = []
-    with signed_heads.open_file(signed_heads.path(), seconds=10) as heads:
-        for workspace_id in adoption.workspaces():
-            gap = _gap(workspace_id, heads)
-            if gap is not None and key is not None:
-                by = Principal(principal.kind, principal.id, workspace_id)
-                gap = Gap(gap.workspace_id, gap.former_head, gap.acts, adoption.adopt(by, text, key, heads)[1])
-            gaps += [gap] if gap else []
+    for workspace_id, head in heads.each():
+        gap = _gap(workspace_id, head) if workspace_id in present else Gap(workspace_id, head[0])
+        gaps += [gap] if gap else []
     return gaps
 
 
-def _gap(workspace_id: str, heads: SignedHeads) -> Gap | None:
-    head = heads.of(workspace_id)
-    if head is None:
-        return None
+def _gap(workspace_id: str, head: Head) -> Gap | None:
     with transaction(workspace_id) as db:
         rows = db.rows(_ACT, workspace=workspace_id, seq=head[0])
         last = db.value("SELECT max(seq) FROM audit WHERE chain = %(workspace)s", workspace=workspace_id) or 0
     if rows and rows[0][0] == head[1]:
         return None
-    return Gap(workspace_id, head, head[0] - last if head[0] > last else None, None)
+    return Gap(workspace_id, head[0] - last if head[0] > last else None)
 
 
 _ACT = "SELECT encode(hash, 'hex') FROM audit WHERE chain = %(workspace)s AND seq = %(seq)s"

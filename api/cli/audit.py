@@ -229,6 +229,10 @@ def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -
         if not yes:
             click.confirm("Have you verified that audit?", abort=True)
         with _signed_heads(make_anew=True) as heads:
+            for workspace_id, head in heads.each():
+                if not workspace and workspace_id not in workspace_ids:
+                    heads.forget(workspace_id)
+                    click.echo(f"{workspace_id}: the database has no such workspace; the kept head was act {head[0]}, {head[1]}")
             for workspace_id in workspace_ids:
                 before, now = adoption.adopt(caller(workspace_id), text, key, heads)
                 was = f"act {before[0]}, {before[1]}" if before else "none"

@@ -125,21 +125,20 @@ def _restore(folder: Path, data_dir: Path, *, yes: bool, as_json: bool, options:
     restore.load(folder, manifest, owner_url, identities, doubts_calls=doubts_calls)
     if root:
         restore.place_files(root)
-    gaps, trouble = _compare(manifest, reason)
+    gaps, trouble = _compare()
     _settle(gaps, reason)
     _tell(manifest, gaps, trouble, as_json=as_json)
 
 
-def _compare(manifest: "Manifest", reason: str) -> "tuple[list[Gap], str]":
-    """Return the gaps of the audit, and why they could not be signed, if so."""
+def _compare() -> "tuple[list[Gap], str]":
+    """Return the gaps of the audit, and why they are unknown, if so."""
     from deploy.restore import compare_heads
     from models.audit import signed_heads
 
     try:
-        gaps = compare_heads(caller(""), manifest.at, reason)
-    except (signed_heads.NoHeads, signed_heads.InUse, OSError, ValueError) as error:
-        return [], str(error) or "a sealer is busy: stop the process `sweeps`"
-    return gaps, "" if all(gap.adopted for gap in gaps) else "the sealer's key is not here"
+        return compare_heads(), ""
+    except signed_heads.NoHeads as error:
+        return [], str(error)
 
 
 def _settle(gaps: "list[Gap]", reason: str) -> None:
@@ -167,12 +166,15 @@ def _tell(manifest: "Manifest", gaps: "list[Gap]", trouble: str, *, as_json: boo
     )
     for gap in gaps:
         missing = f"{gap.acts} act(s) are missing" if gap.acts else "the backup has another chain"
-        click.echo(f"audit of {gap.workspace_id}: {missing}, the gap is {'' if gap.adopted else 'not '}signed")
+        click.echo(f"audit of {gap.workspace_id}: {missing}")
     if trouble:
-        click.echo(f"The audit was not signed: {trouble}. Run `assent audit adopt --reason ...` where the sealer runs.")
+        click.echo(f"The audit was not compared with the file of signed heads: {trouble}")
     for line in _lines(states):
         click.echo(line)
     click.echo(as_typed_here("Then start `web`, decide what waits, and run `assent restore --resume`."))
+    if gaps or trouble:
+        adopt = "Unless this is a trial, sign the audit's gap before `sweeps` starts: `assent audit adopt --reason ...`."
+        click.echo(as_typed_here(adopt))
 
 
 def _lines(states: "list[State]") -> Iterator[str]:

@@ -63,6 +63,10 @@ class SignedHeads:
         """The workspaces whose chains were signed."""
         return list(self._heads)
 
+    def each(self) -> list[tuple[str, Head]]:
+        """Return each workspace with its signed head."""
+        return list(self._heads.items())
+
     def of(self, workspace_id: str) -> Head | None:
         """Return the signed head of this workspace's chain, or None if none was signed."""
         return self._heads.get(workspace_id)
@@ -90,6 +94,12 @@ class SignedHeads:
         if self._heads.get(workspace_id) != head:
             self._heads[workspace_id] = head
             self._is_changed = True
+
+    def forget(self, workspace_id: str) -> None:
+        """Forget a workspace that the database has no more, from the next `save` on."""
+        self._heads.pop(workspace_id, None)
+        self._anchors.pop(workspace_id, None)
+        self._is_changed = True
 
     def begin(self, at: datetime) -> None:
         """Remember the time of the first use, unless it is known."""
@@ -152,7 +162,7 @@ def open_file(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Ite
         raise NoHeads(f"{file}: {error.strerror}: set ASSENT_AUDIT_HEADS_FILE to a file that the sealer can write") from None
     try:
         _lock(lock, time.monotonic() + seconds)
-        heads = _read_or_make(file) if make_anew else _read(file)
+        heads = _read_or_make(file) if make_anew else read(file)
         try:
             yield heads
         finally:
@@ -173,14 +183,15 @@ def _lock(descriptor: int, until: float) -> None:
 
 def _read_or_make(file: Path) -> SignedHeads:
     try:
-        return _read(file)
+        return read(file)
     except NoHeads:
         heads = SignedHeads(file, {})
         _write(heads)
         return heads
 
 
-def _read(file: Path) -> SignedHeads:
+def read(file: Path) -> SignedHeads:
+    """Return the file's content, which only `open_file` may change. Raises NoHeads for a missing or damaged file."""
     remedy = "put it back, or after `assent audit verify` run `assent audit adopt`"
     try:
         content = json.loads(file.read_text("utf-8"))

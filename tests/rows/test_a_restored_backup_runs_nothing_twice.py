@@ -244,6 +244,32 @@ def test_a_file_of_heads_that_knows_more_contradicts_who_says_so(place: Place) -
     assert place.stage.get(ToolCall, queued.id).status == "unknown"
 
 
+def test_a_trial_leaves_the_sealer_of_a_running_installation_alone(place: Place) -> None:
+    SealSweep().run()
+    place.make()
+    place.stage.message(place.stage.session())
+    SealSweep().run()
+    heads = place.folder / "audit.key.heads"
+    before = heads.read_bytes()
+    restored = place.restore("--without-files")
+    assert "act(s) are missing" in restored.output
+    assert run("restore", "--resume", "--yes").exit_code == 0
+    assert heads.read_bytes() == before
+
+
+def test_the_sealer_goes_on_without_a_workspace_that_the_backup_has_not(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    SealSweep().run()
+    place.make()
+    younger = Stage().workspace_id
+    SealSweep().run()
+    restored = json.loads(place.restore("--without-files", "--json").stdout)
+    assert younger in {gap["workspace_id"] for gap in restored["gaps"]}
+    adopted = run("audit", "adopt", "--reason", "The disk died.", "--yes")
+    assert f"{younger}: the database has no such workspace" in adopted.output
+    SealSweep().run()
+    assert "AUDIT ALARM" not in caplog.text
+
+
 def test_a_restore_reports_what_people_have_to_look_at(
     place: Place, database_urls: DatabaseUrls, private_key: str, subtests: pytest.Subtests
 ) -> None:
@@ -261,11 +287,11 @@ def test_a_restore_reports_what_people_have_to_look_at(
         stage.message(stage.session())
     SealSweep().run()
     report = json.loads(place.restore("--without-files", "--json").stdout)
-    with subtests.test("the gap of the audit is signed with the reason"):
+    with subtests.test("the gap of the audit can be signed with a reason"):
         [gap] = report["gaps"]
         assert gap["workspace_id"] == stage.workspace_id
         assert gap["acts"] > 0
-        assert gap["adopted"]
+        assert run("audit", "adopt", "--reason", "The disk died.", "--yes").exit_code == 0
         public = seal_key.read_private(private_key).public.text
         verified = run("audit", "verify", "--workspace", stage.workspace_id, "--public-key", public)
         assert verified.exit_code == 0, verified.output
