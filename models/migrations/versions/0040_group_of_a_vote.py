@@ -11,5 +11,5 @@ serves: tuple[str, ...] = tuple(f"{number:04}" for number in range(39, 0, -1))
 
 
 def upgrade() -> None:
-    op.execute("ALTER TABLE vote ADD COLUMN group_id text")
+    op.execute("ALTER TABLE vote ADD COLUMN group_id varchar")
     op.execute("UPDATE vote SET group_id = delegation.group_id FROM delegation WHERE delegation.id = vote.delegation_id")
