@@ -95,7 +95,8 @@ def in_workspace(command: Callable[..., str | tuple[str, str] | None]) -> Callab
 
 
 @click.command()
-def roles() -> None:
+@click.option("--database", "name", default="assent", show_default=True, help="Name of the database.")
+def roles(name: str) -> None:
     """Create the database's roles and the database, by `psql` as an administrator. Idempotent.
 
     psql reads the address and the administrator's password from PGHOST, PGUSER and PGPASSWORD, and the roles' passwords from
@@ -104,7 +105,8 @@ def roles() -> None:
     """
     from deploy.procfile import PROCFILE
 
-    words = ["psql", "-X", "--quiet", "-d", os.environ.get("PGDATABASE", "postgres"), "-f", str(PROCFILE.with_name("roles.sql"))]
+    place = ["-d", os.environ.get("PGDATABASE", "postgres"), "-v", f"database={name}"]
+    words = ["psql", "-X", "--quiet", *place, "-f", str(PROCFILE.with_name("roles.sql"))]
     try:
         os.execvp(words[0], words)  # noqa: S606 - no input in it
     except FileNotFoundError:

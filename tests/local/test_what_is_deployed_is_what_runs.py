@@ -370,8 +370,9 @@ def test_the_roles_are_created_by_psql_with_the_script_of_this_release(tmp_path:
     psql.write_text('#!/bin/sh\necho "$@"\n')
     psql.chmod(0o755)
     command = [Path(sys.executable).with_name("assent"), "roles"]
-    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
-    assert done.stdout == f"-X --quiet -d postgres -f {DEPLOY / 'roles.sql'}\n"
+    for options, name in ([], "assent"), (["--database", "trial"], "trial"):
+        done = subprocess.run([*command, *options], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+        assert done.stdout == f"-X --quiet -d postgres -v database={name} -f {DEPLOY / 'roles.sql'}\n"
     done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
     assert "psql is not installed: install PostgreSQL's client" in done.stderr
 
