@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,7 +169,7 @@ def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> None:
     workdirs.mkdir(mode=0o700, parents=True, exist_ok=True)
     new.mkdir(mode=0o700)
     with sealed_files.decrypting(folder / WORKDIRS, identities) as plain, tarfile.open(fileobj=plain, mode="r|gz") as tar:
-        tar.extractall(new, filter=_inside)  # noqa: S202 - the filter refuses what would be written outside
+        tar.extractall(new, _inside(tar, new), **_AS_CHECKED)  # noqa: S202 - `_inside` refuses what would be written outside
         plain.read()  # to the proven end
     new.rename(workdirs / _RESTORED)
 
@@ -187,9 +187,22 @@ _RESTORED = ".restored"
 """The folder below the sessions' files in which a backup's files wait until its database is loaded."""
 
 
-def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Return the member. Raises an error if it would be written outside of the folder. Links may lead anywhere."""
-    return tarfile.tar_filter(member, os.fspath(folder))
+_AS_CHECKED: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+"""`_inside` has checked the members. Python before 3.11.4, such as Debian 12's, knows no filters."""
+
+
+def _inside(members: Iterable[tarfile.TarInfo], folder: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield each member once those before it are written, with no more rights than `rwxr-xr-x`. Links may lead anywhere.
+
+    Raises CannotStart for one that would be written outside of the folder, also by a link that was written before.
+    """
+    for member in members:
+        if not Path(os.path.realpath(folder / member.name)).is_relative_to(os.path.realpath(folder)):
+            raise CannotStart(
+                f"the backup has a file {member.name!r}, which leads outside of its folder: it is not one of Assent's"
+            )
+        member.mode &= 0o755
+        yield member
 
 
 def compare_heads() -> list[Gap]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from api.cli.main import main
 from deploy import sealed_files
 from deploy.folder import CannotStart
 from deploy.postgres_tools import program
+from deploy.restore import unpack
 from models.audit import seal_key, signed_heads
 from models.audit.acts import Audit
 from models.audit.seal_sweep import SealSweep
@@ -501,6 +503,27 @@ def test_files_may_be_restored_to_the_root_of_a_disk(place: Place, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert (target / "sesn_1" / "notes").read_text() == "kept"
     assert {path.name for path in target.iterdir()} == {".storage", "sesn_1", "lost+found"}
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "link/outside"])
+def test_files_that_lead_out_of_their_folder_are_refused(tmp_path: Path, name: str) -> None:
+    """Who can write a backup can write any names into it. `link` leads to the folder above."""
+    folder, target = tmp_path / "backup", tmp_path / "target"
+    folder.mkdir()
+    identity, recipient = sealed_files.new_key()
+    (tmp_path / "identity").write_text(identity)
+    with (
+        (folder / "workdirs.age").open("wb") as file,
+        sealed_files.encrypting(file, sealed_files.recipients_of([recipient])) as plain,
+        tarfile.open(fileobj=plain, mode="w|gz") as tar,
+    ):
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, ".."
+        tar.addfile(link)
+        tar.addfile(tarfile.TarInfo(name))
+    with pytest.raises(CannotStart, match="leads outside"):
+        unpack(folder, target, sealed_files.identities_in(tmp_path / "identity"))
+    assert not list(tmp_path.rglob("outside"))
 
 
 def test_files_that_an_agent_closes_are_named(place: Place) -> None:
