@@ -125,7 +125,7 @@ def test_the_doctor_in_compose_finds_nothing_in_a_new_installation(clean_databas
     variables = compose(new_variables())["operator"]["environment"]
     here = {name: address for name, address in addresses.items() if name in variables}
     doctor = [Path(sys.executable).with_name("assent"), "doctor", "--no-shell"]
-    done = subprocess.run(doctor, env=image_environment() | variables | here, capture_output=True, text=True, check=False)
+    done = subprocess.run(doctor, cwd="/", env=image_environment() | variables | here, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "Nothing is stuck.\n")
 
 

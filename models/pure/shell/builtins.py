@@ -18,7 +18,8 @@ def _each(pattern: str) -> Form:
 
 
 # Conversions that only print. `%n` assigns. `%*d` and `%(...)T` are left out as rare.
-_FORMAT = re.compile(r"(?:[^%]|%%|%[-+ #0]*+\d*+(?:\.\d++)?[diouxXeEfFgGaAcsbq])*+", re.DOTALL)
+# Without possessive quantifiers: Python before 3.11.4 takes an alternative that fits in part for one that fits.
+_FORMAT = re.compile(r"(?:[^%]|%%|%[-+ #0]*(?:[1-9]\d*)?(?:\.\d+)?[diouxXeEfFgGaAcsbq])*", re.DOTALL)
 
 
 def _printf(args: Sequence[str]) -> bool:
