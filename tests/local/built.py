@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,10 +77,9 @@ def wheel_of_the_run() -> Path:
                 copy(ROOT / name, source)
             for name in PACKAGES:
                 copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
-            with tarfile.open(build("sdist", source, target)) as archive:
-                archive.extractall(target, filter="data")
-                (top,) = {name.partition("/")[0] for name in archive.getnames()}
-            build("wheel", target / top, target)
+            archive = build("sdist", source, target)
+            subprocess.run(["tar", "-xf", archive, "-C", target], check=True)
+            build("wheel", target / archive.name.removesuffix(".tar.gz"), target)
             target.rename(folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
